@@ -121,7 +121,7 @@ def train(
             alone, a file or a folder with both sides, as the command's option --source takes it.
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
             key en in the mapping translation. Of a file of pairs, the columns by name or number.
-        languages: without a recipe: those of source and target, such as "en-sw", where no names of files say them.
+        languages: without a recipe: those of source and target, such as "en-sw", where file names do not say them.
         time: without a recipe: what training and tests may take, such as "2h" or "90m". None = as long as the data
             deserves, an hour at most.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
@@ -163,7 +163,7 @@ def train(
 def _in_its_place(recipe: Any, source: Any) -> Any:
     """The source, which may be named where a recipe is. Raises InputError where both are named."""
     if recipe is not None and source is not None:
-        raise InputError(f"{recipe}: is a file of pairs; expected either it or source.")
+        raise InputError(f"{recipe}: a file of pairs, beside another as source; expected either it or source.")
     return source if recipe is None else recipe
 
 
@@ -171,7 +171,7 @@ def _refuse_planning(**arguments: Any) -> None:
     """Raises InputError for arguments that say what a recipe says."""
     if given := [name for name, value in arguments.items() if value is not None]:
         raise InputError(
-            f"{', '.join(given)}: only without a recipe, which has keys for these: data.train, training.minutes."
+            f"{', '.join(given)}: only without a recipe; a recipe says these by data.train and training.minutes."
         )
 
 

@@ -69,8 +69,8 @@ def markup(side: ScannedSide, role: str) -> list[Finding]:
     """Lines with HTML, whose entities `clean` writes as characters; a note where they are many, as by Moses."""
     rows = np.flatnonzero(side.marks & MARKUP)
     sentence = (
-        f"{{lines}} of the {role} with HTML inside, such as <br> or &amp;. A cleaned copy has characters for entities, "
-        "and keeps tags."
+        f"{{lines}} of the {role} with HTML inside, such as <br> or &amp;. A cleaned copy replaces entities by their "
+        "characters, and keeps tags."
     )
     severity = Severity.WARNING if len(rows) < MUCH_MARKUP * len(side) else Severity.NOTE
     return about_rows("markup", severity, sentence, rows, side=role, first_line=side.file.first_line)
