@@ -29,7 +29,10 @@ def test_samples_are_those_of_predict(streams: bool, asked: dict[str, Any]) -> N
         told[number] = told.get(number, "") + added
 
     found = generate(model, prompt, count=5, on_text=grow if streams else None, batch_size=2, **asked)
-    assert found == wanted
+    assert [each.text for each in found] == [each.text for each in wanted]
+    for each, other in zip(found, wanted, strict=True):
+        assert each.token_log_probabilities == pytest.approx(other.token_log_probabilities, abs=1e-5)
+        assert each.ended == other.ended
     assert len({each.text for each in found}) > 1
     assert all(each.text.startswith(prompt) for each in found)
     assert list(told.values()) == ([each.text for each in found] if streams else [])
