@@ -28,6 +28,8 @@ from transduce.data.remote import local_copy, url_of, writing_url
 BLOCK_BYTES = 1 << 20
 BAD_LINES_NAMED = 10
 REMEMBERED = 1 << 20  # bytes of a file from which its fingerprint is remembered
+PACKERS = (".gz", ".xz", ".zst")
+TABLES = (".tsv", ".csv", ".jsonl", ".tmx")  # hold both sides of pairs in columns
 DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
@@ -43,6 +45,11 @@ def open_bytes(path: str | Path) -> BinaryIO:
         return _open_by_suffix(path)
     except PermissionError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def suffix_of(path: Path) -> str:
+    """What a file is called behind its last point, without what it is packed with: .csv of a.b.CSV.gz; or ""."""
+    return next((each.lower() for each in reversed(path.suffixes) if each.lower() not in PACKERS), "")
 
 
 def _open_by_suffix(path: Path) -> BinaryIO:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
-from transduce.data.files import read_lines
+from transduce.data.files import read_lines, suffix_of
 
 Whole = NDArray[np.int64]
 NAMED = 10  # problems in a message
@@ -158,7 +158,7 @@ def read_graphs(path: Path) -> list[LabelledGraph]:
     Raises:
         InputError: a line is none such; it is named.
     """
-    if [suffix for suffix in path.suffixes if suffix not in (".gz", ".xz", ".zst")][-1:] == [".jsonl"]:
+    if suffix_of(path) == ".jsonl":
         return list(_json_graphs(path))
     return list(_text_graphs(path))
 

@@ -5,8 +5,6 @@ Instead of a file there may be generated texts.
 A pair is one text to all who pass it on: both texts with a tab between, and no other tab.
 """
 
-import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -15,15 +13,14 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.files import read_lines
+from transduce.data.files import suffix_of
 from transduce.data.glyph_rows import Name, glyph_row
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
 from transduce.data.pair_files import tsv_options
 from transduce.data.remote import located
-from transduce.data.rows import Row, csv_rows, jsonl_rows, tsv_rows
+from transduce.data.rows import Row, csv_has, csv_rows, jsonl_has, jsonl_rows, tsv_rows
 
 NAMED = 5  # lines of a message
-PACKERS = (".gz", ".xz", ".zst")
 SEPARATOR = "\t"
 Example = tuple[int, str, str]  # line number from 1, text, label
 
@@ -114,8 +111,7 @@ class LabelledFile(Config):
 
 def format_of(path: Path) -> str:
     """.csv or .jsonl, compressed or not; "" = any other."""
-    kinds = [suffix for suffix in path.suffixes if suffix not in PACKERS]
-    return kinds[-1] if kinds[-1:] in ([".csv"], [".jsonl"]) else ""
+    return suffix if (suffix := suffix_of(path)) in (".csv", ".jsonl") else ""
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -182,14 +178,7 @@ def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
 def has_labels(file: LabelledFile, root: Path) -> bool:
     """Whether a .csv or .jsonl has the column of the labels at all: the first line says it."""
     path = located(root, file.file)
-    first = next(iter(read_lines(path)), "")
-    if format_of(path) == ".csv":
-        header = next(csv.reader([first]), [])
-        return file.label in header if isinstance(file.label, str) else file.label < len(header)
-    try:
-        return _key("label", file.label) in json.loads(first)
-    except (ValueError, TypeError):
-        return True  # reading it says what is wrong
+    return csv_has(path, file.label) if format_of(path) == ".csv" else jsonl_has(path, _key("label", file.label))
 
 
 def _tsv(path: Path, file: LabelledFile) -> Iterator[Example]:

@@ -27,6 +27,12 @@ def csv_header(path: Path) -> list[str]:
     return next((row for _, row in _csv(path)), [])
 
 
+def csv_has(path: Path, key: Key) -> bool:
+    """Whether a .csv has a column. Raises InputError as `csv_header`."""
+    header = csv_header(path)
+    return key in header if isinstance(key, str) else key < len(header)
+
+
 def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     """Of a .csv; a row has the number of its last line.
 
@@ -38,9 +44,8 @@ def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     places = {name: place for place, name in enumerate(header)}
     found = [places.get(key, key) if isinstance(key, str) else key for key in keys]
     if wrong := [each for each in found if isinstance(each, str)]:
-        raise InputError(
-            f"{path}: expected columns {', '.join(wrong)}; its header has {', '.join(header) or 'nothing'}."
-        )
+        wanted, there = ", ".join(dict.fromkeys(wrong)), ", ".join(header) or "nothing"
+        raise InputError(f"{path}: expected columns {wanted}; its header has {there}.")
     return _picked(path, found, rows)
 
 
@@ -133,6 +138,17 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
         raise InputError(
             f"{path}, line {number}: expected an object {{{wanted}}} of texts; got {line[:60]}{more}{others}"
         )
+
+
+def jsonl_has(path: Path, key: str) -> bool:
+    """Whether the first object has something in a key; yes, where it cannot be read, which `jsonl_rows` tells."""
+    first = next((line for line in read_lines(path) if line.strip()), "{}")
+    try:
+        return _value(json.loads(first), key) is not None
+    except KeyError:
+        return False
+    except (ValueError, TypeError, RecursionError):
+        return True
 
 
 def _no_number(name: str) -> str:

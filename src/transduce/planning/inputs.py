@@ -11,13 +11,20 @@ from typing import Any
 from transduce.core.errors import InputError
 from transduce.core.languages import matching
 from transduce.data.corpus import read_pairs
-from transduce.data.files import archived_names, lasting_file, read_blocks, read_lines, text_lines
+from transduce.data.files import (
+    PACKERS,
+    TABLES,
+    archived_names,
+    lasting_file,
+    read_blocks,
+    read_lines,
+    suffix_of,
+    text_lines,
+)
 from transduce.data.pair_files import PairFiles
 from transduce.data.rows import csv_header, csv_rows
 from transduce.data.tmx import tmx_languages
 from transduce.planning.languages import (
-    PACKERS,
-    TABLES,
     TWO_LETTERS,
     language_of,
     languages_of_columns,
@@ -67,8 +74,7 @@ class Inputs:
 
 def is_data(path: Path) -> bool:
     """Whether a file that is named where a recipe may be is data: by its suffix."""
-    kinds = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKERS]
-    return kinds[-1:] != [] and kinds[-1] in (*TABLES, ".zip") and path.suffix != ".toml"
+    return suffix_of(path) in (*TABLES, ".zip")
 
 
 def looks_like_data(path: Path, separator: str | None = None) -> bool:
@@ -170,8 +176,7 @@ def _two_files(named: Named) -> Inputs:
 
 
 def _one(named: Named) -> Inputs:
-    path = named.source
-    kind = next((each for each in reversed(path.suffixes) if each.lower() not in PACKERS), "").lower()
+    path, kind = named.source, suffix_of(named.source)
     if path.is_dir():
         return _parallel(named, [each for each in sorted(path.iterdir()) if each.is_file()])
     if kind == ".zip" and path.is_file():

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.core.languages import BY_CODE, base_of
+from transduce.data.files import PACKERS, TABLES
 
-PACKERS = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".csv", ".jsonl", ".tmx")
 NO_CODES = frozenset("txt src tgt trg raw tok bpe lc zip ids xml md log npy bin dev".split())  # noqa: SIM905
 CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
 TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}

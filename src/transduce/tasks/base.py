@@ -13,6 +13,7 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import one_vocabulary, tokenizers_of
 from transduce.data.columns.tokens import Tokens
+from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.shards import shards_of
 from transduce.data.tokenizer import Tokenizer
@@ -22,7 +23,7 @@ from transduce.inference.protocols import Predictor
 from transduce.inference.request import Request
 from transduce.models.protocols import Classifies
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Baseline, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Baseline, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.confusion import Confusion

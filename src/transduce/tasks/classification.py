@@ -19,6 +19,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
+from transduce.data.input_file import InputFile
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
 from transduce.data.remote import located
 from transduce.data.store import Store
@@ -28,7 +29,7 @@ from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import LabelTask, check_model
-from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 
 class ClassificationConfig(Config):

@@ -16,6 +16,8 @@ from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_rows
+from transduce.data.files import suffix_of
+from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.squad import Question, placed, read_squad
 from transduce.data.store import Store
@@ -26,10 +28,9 @@ from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import BaseTask, ExampleFile, check_model
-from transduce.tasks.protocols import Baseline, Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
-PACKERS = (".gz", ".xz", ".zst")
 
 
 class QuestionFile(ExampleFile):
@@ -153,8 +154,7 @@ class ExtractiveQa(BaseTask):
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """The questions of a .json file."""
-        kinds = [suffix for suffix in path.suffixes if suffix not in PACKERS]
-        if kinds[-1:] != [".json"]:
+        if suffix_of(path) != ".json":
             return None
         questions = read_squad(path)
         return InputFile(

@@ -13,15 +13,16 @@ from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.node import Node
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint
+from transduce.data.files import fingerprint, suffix_of
 from transduce.data.filters import NO_LIMITS
 from transduce.data.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
+from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
-from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 
 class NodeClassificationConfig(Config):
@@ -105,7 +106,7 @@ class NodeClassification(LabelTask):
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """The test nodes of a file with a header such as the training's; all nodes, where it has no splits."""
-        if [suffix for suffix in path.suffixes if suffix not in (".gz", ".xz", ".zst")][-1:] != [".tsv"]:
+        if suffix_of(path) != ".tsv":
             return None
         nodes = read_nodes(path)
         tests = set(self.data.test.values())

@@ -1,6 +1,5 @@
 """What a task binds together, so that training, prediction and the command line need not know which task it is."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from torch import nn
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, BatchPlan
 from transduce.data.columns import Columns, Specs
-from transduce.data.files import read_blocks, read_lines
+from transduce.data.input_file import InputFile
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig
@@ -50,42 +49,6 @@ class Dataset:
     def references(self) -> list[list[str]]:
         """All references of each of `texts`."""
         return self.several or [[reference] for _, reference in self.texts]
-
-
-@dataclass(frozen=True)
-class InputFile:
-    """A file of inputs in a format of its own, not one a line. Its outputs are a JSON object: {"name": "output", ..}.
-
-    names: of the inputs, each different; none: the outputs are one a line. texts: the inputs. references: of each, all
-        that the file holds. groups: see `Dataset`. files: what was read, where it is not the file itself.
-    """
-
-    names: list[str]
-    texts: list[str]
-    references: list[list[str]]
-    groups: list[str] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
-
-    def outputs(self, path: Path) -> list[str]:
-        """The outputs in a JSON file, in the order of the inputs; what it does not name is "". Without names: lines.
-
-        Raises:
-            InputError: it is no object of texts, or names none of the inputs; it has more or fewer lines than inputs.
-        """
-        if not self.names:
-            lines = list(read_lines(path))
-            if len(lines) != len(self.texts):
-                raise InputError(f"{path} has {len(lines):,} lines; expected {len(self.texts):,}, one an input.")
-            return lines
-        try:
-            found = json.loads(b"".join(read_blocks(path)).decode("utf-8-sig"))
-        except ValueError as error:
-            raise InputError(f"{path}: expected JSON; it cannot be read: {error}.") from None
-        if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-            raise InputError(f'{path}: expected a JSON object of outputs by name, such as {{"{self.names[0]}": ".."}}.')
-        if not found.keys() & set(self.names):
-            raise InputError(f"{path}: names none of the inputs, the first of which is {self.names[0]}.")
-        return [found.get(name, "") for name in self.names]
 
 
 @dataclass(frozen=True)

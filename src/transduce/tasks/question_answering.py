@@ -14,6 +14,7 @@ from transduce.data.columns.label import Label
 from transduce.data.columns.story import Story
 from transduce.data.encoding import open_rows
 from transduce.data.files import fingerprint
+from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.stories import (
@@ -28,7 +29,7 @@ from transduce.data.stories import (
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
 from transduce.tasks.base import ExampleFile, LabelTask
-from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References

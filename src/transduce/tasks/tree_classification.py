@@ -17,6 +17,7 @@ from transduce.data.columns.tree_nodes import TreeNodes, as_token
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
+from transduce.data.input_file import InputFile
 from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
 from transduce.data.remote import located
 from transduce.data.store import Store
@@ -26,7 +27,7 @@ from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import ExampleFile, LabelTask, check_model
-from transduce.tasks.protocols import Dataset, InputFile, TaskData, Tell
+from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.confusion import Confusion
