@@ -73,7 +73,12 @@ the training would do.
 `python docs/make_recipes.py` makes this page from the code.
 """
 SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
-    ('[task] kind = "translation"', "Text pairs.", TranslationConfig),
+    (
+        '[task] kind = "translation"',
+        "Text pairs. `evaluate` and `predict` read a .csv, .jsonl, .tmx or .tsv in the columns of the recipe's file of "
+        "the same name, else of the same kind. A .tsv with no more columns than a source has one source a line.",
+        TranslationConfig,
+    ),
     (
         "[data] of translation",
         "`root` is relative to the working directory. File names are relative to `root`.",

@@ -79,6 +79,7 @@ def test_columns_may_be_separated_by_something_else(root: Path) -> None:
     with pytest.raises(InputError, match='expected 2 columns separated by " TO " in every line, but 60 lines'):
         list(read_pairs(PairFiles(tsv="columns", separator=" TO "), root))
     assert PairFiles(tsv="columns", separator=" OUT: ").evaluate_options(root) == []
+    assert PairFiles(tsv="a.tsv", separator="||").evaluate_options(root) == ["--source", str(root / "a.tsv")]
     with pytest.raises(ValueError, match="two files have no columns"):
         PairFiles(source="s", target="t", separator=" ")
 

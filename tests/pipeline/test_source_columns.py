@@ -1,5 +1,6 @@
 """A model of several source columns reads them with tabs between, as they lie in its training files."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -32,6 +33,35 @@ def test_tabs_are_read_as_the_separator(tmp_path: Path) -> None:
     for model in (transduce.load(run), transduce.load([run, run]), *without_torch):
         first, second, third = (each.score for each in model.predict(texts, beam=2))
         assert first == second != third
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+def test_a_file_of_pairs_is_read_as_in_training(tmp_path: Path) -> None:
+    run, train = trained(tmp_path), tmp_path / "train.tsv"
+    both = ("--tsv", train, "--source-column", 0, "--source-column", 2)
+    reports = [
+        json.loads(forked.transduce(tmp_path, "evaluate", run, *files, "--json", "--metric", "chrf").out)
+        for files in (both, ("--source", train))
+    ]
+    assert reports[0]["scores"] == reports[1]["scores"]
+    assert reports[0]["likelihood"] == reports[1]["likelihood"]
+    found = transduce.evaluate(run, train, metrics="chrf")
+    assert found.scores["chrf"].value == reports[0]["scores"]["chrf"]["value"]
+    assert found.data.keys() == {str(train)}
+
+    rows = [line.split("\t") for line in train.read_text(encoding="utf-8").splitlines()]
+    (tmp_path / "lines.txt").write_text("".join(f"{number} # {tag}\n" for number, _, tag in rows), encoding="utf-8")
+    (tmp_path / "same.csv").write_text(
+        "source,target\n" + "".join(f"{number} # {tag},{words}\n" for number, words, tag in rows), encoding="utf-8"
+    )
+    engines = ["torch", "kernels"] if native.kernels() else ["torch"]
+    outputs = [
+        forked.transduce(tmp_path, "predict", run, "--source", tmp_path / name, "--engine", engine).out
+        for name in ("lines.txt", "train.tsv", "same.csv")
+        for engine in engines
+    ]
+    assert outputs[0].count("\n") == len(rows)
+    assert {*outputs} == {outputs[0]}
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,9 @@ def evaluate(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="The inputs, one a line, or a file in a format of the models' task with its references, such as "
-            "SQuAD's JSON, for classification a .csv or .jsonl, or stories in bAbI's format. A language model has none."
+            help="The inputs, one a line; or a file with the references besides: pairs in a .tsv, .csv, .jsonl or .tmx "
+            "with the recipe's columns, for classification a .csv or .jsonl, SQuAD's JSON, stories in bAbI's format. A "
+            "language model has none."
         ),
     ] = None,
     reference: Annotated[

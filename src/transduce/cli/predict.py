@@ -13,6 +13,7 @@ from transduce.cli.search_keys import models_and_search, refuse_texts
 
 if TYPE_CHECKING:
     from transduce.cli.predictions import Write
+    from transduce.data.input_file import InputFile
     from transduce.inference.constraints import Constraints
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
@@ -31,8 +32,9 @@ def predict(
         Path | None,
         typer.Option(
             help="Read this file (plain, .gz, .zst or .xz) instead of standard input: one input a line, or a file in "
-            "a format of the model's task: SQuAD's JSON, whose outputs are one JSON object by the inputs' ids; for "
-            "classification a .csv or .jsonl with the recipe's columns; stories in bAbI's format, also as a pattern."
+            "a format of the model's task: for pairs of texts a .csv, .jsonl, .tmx or .tsv with the recipe's columns, "
+            "for classification a .csv or .jsonl; SQuAD's JSON, whose outputs are one JSON object by the inputs' ids; "
+            "stories in bAbI's format, also as a pattern."
         ),
     ] = None,
     output: options.Output = None,
@@ -178,7 +180,7 @@ def predict(
     alone = translator_of(models, engine, search, device, more, **use)
     use |= {"trust_code": trust_code, "device": device}
     pipeline: Any = alone or _with_torch(models, {**use, "device": "cpu"} if engine == "ray" else use)
-    file = pipeline.task.read_inputs(source) if source and not alone else None
+    file = _inputs(pipeline, source) if source else None
     lines: Collection[str] = [text] if text is not None else file.texts if file else []
     if not (lines or file or at_terminal):
         lines = source_lines(source)
@@ -212,6 +214,20 @@ def predict(
     if names and not as_json:
         found = (json_line(dict(zip(names, outputs, strict=True))) for outputs in [found])
     write_lines(found, output)
+
+
+def _inputs(pipeline: Any, path: Path) -> "InputFile | None":
+    """What a file in a format of the model's task holds; None: it has an input a line."""
+    if hasattr(pipeline.task, "read_inputs"):
+        return pipeline.task.read_inputs(path)
+    from transduce.data.files import TABLES, suffix_of
+
+    if suffix_of(path) not in TABLES:
+        return None
+    from transduce.data.pair_inputs import known_files, read_pair_inputs
+
+    task = pipeline.task
+    return read_pair_inputs(path, known_files(pipeline.data), (task.get("source", ""), task.get("target", "")))
 
 
 def _check(

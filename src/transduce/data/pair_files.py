@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import Config
+from transduce.data.files import suffix_of
 from transduce.data.remote import located
 from transduce.data.tags import checked_tag, language_tag
 
@@ -132,15 +133,14 @@ class PairFiles(Config):
         return [*([language_tag(self.to)] if self.to else []), *([self.tag] if self.tag else [])]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """The files as options of `transduce evaluate`; none where it does not read such files."""
-        if self.separator is not None:
-            return []
+        """The files as options of `transduce evaluate`; none where it cannot know how they are read."""
         paths, to = [str(path) for path in self.paths(root)], ["--to", self.to] if self.to else []
         if self.of_two_files:
             return ["--source", paths[0], "--reference", paths[1], *to]
-        if self.tsv is None or not isinstance(self.source_column, int):
-            return []
-        return [*tsv_options(paths[0], [self.source_column], int(self.target_column)), *to]
+        if self.tsv is not None and isinstance(self.source_column, int) and self.separator is None:
+            return [*tsv_options(paths[0], [self.source_column], int(self.target_column)), *to]
+        kind = suffix_of(Path(paths[0]))
+        return ["--source", paths[0], *to] if kind[1:] in self.names else []
 
 
 def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:

@@ -19,6 +19,10 @@ class SourceColumns(NamedTuple):
         """Texts that are these columns with tabs between, as the model has learnt them; all others as they are."""
         return [text.replace("\t", self.separator) if text.count("\t") == self.number - 1 else text for text in texts]
 
+    def joined_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The same of the sources of pairs."""
+        return list(zip(self.joined([source for source, _ in pairs]), [target for _, target in pairs], strict=True))
+
 
 def separator_of(given: str | None) -> str:
     """What stands between columns, where a recipe's `source_separator` is this."""

@@ -9,6 +9,10 @@ from transduce.data.corpus import TsvColumn, lines_of
 from transduce.pipeline.pipeline import Pipeline
 
 NOBODY = "name a model, or outputs to score."
+NO_REFERENCES = (
+    "name a file of references, one a line; or, as the source of a model that translates, one file with both sides: "
+    ".tsv, .csv, .jsonl or .tmx."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def read_files(models: Mapping[str, Pipeline], files: Files) -> Texts:
     if found := _in_a_file(models, files):
         return found
     if not files.references:
-        raise InputError("name a file of references.")
+        raise InputError(NO_REFERENCES)
     check_kinds(models, files.source is not None, bool(files.outputs), "--source", "--outputs")
     first = files.references[0]
     references = [_paired(first, path) for path in files.references]

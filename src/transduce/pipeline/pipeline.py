@@ -74,7 +74,7 @@ class Pipeline:
         outline: Outline | None = None,
     ) -> None:
         """outline: of this file, where there is one already."""
-        self.device = device_for(precision, device)
+        self.device, self.precision = device_for(precision, device), precision
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe: Recipe = outline.recipe
         self.metrics, self.provenance, self.source_columns = file.metrics, file.provenance, source_columns(file.config)
@@ -83,7 +83,6 @@ class Pipeline:
         check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
-        self.precision = precision
         self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
         if self.device.type == "cpu":
             pack_all(self.model, precision)
@@ -262,6 +261,7 @@ class Pipeline:
             InputError: it is none of these; unequal numbers of sources and targets.
         """
         pairs, alone = pairs_of(sources, targets, "source" in self.task.columns)
+        pairs = self.source_columns.joined_pairs(pairs)
         found = pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
         return found[0] if alone else found
 

@@ -19,8 +19,10 @@ from transduce.data.corpus import provenance, read_pairs, read_tagged_pairs, tra
 from transduce.data.encoding import open_examples, open_pairs_store, pairs_store_key
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, drawn_from, part_of, split_pairs
+from transduce.data.input_file import InputFile
 from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Parts
+from transduce.data.pair_inputs import read_pair_inputs
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
@@ -161,6 +163,12 @@ class Translation(TextTask):
             tests |= self._drawn_tests(split, cache)
         made_from = provenance(train, self.held_out, self.root)
         return TaskData(corpora, validation, tests, made_from, cuts=data.segmentations if data.bpe_dropout else 1)
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """The pairs of a .csv, .jsonl, .tmx or .tsv; see `transduce.data.pair_inputs`."""
+        data, config = self.data, self.config
+        known = [*data.test.values(), *([data.validation] if data.validation else []), *data.train]
+        return read_pair_inputs(path, known, (config.source, config.target))
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
