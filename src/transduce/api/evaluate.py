@@ -53,8 +53,8 @@ def evaluate(
             alone.
         data: examples with their correct answers: (source, answer) pairs of texts, mappings with the keys source and
             target or text and label, in a list or a generator; a table of pandas or polars; a data set of Hugging Face.
-            Or the path of a tab-separated file, or of a file in the format of the models' task. An answer may be a list
-            of several correct ones.
+            Or the path of a file of pairs (.tsv, .csv, .jsonl, .tmx), whose columns are those of the first model's
+            recipe, or of a file in the format of its task. An answer may be a list of several correct ones.
         source, reference: instead of `data`, both sides. Each is a list of texts, or the path of a file with one a
             line; a str is always a path. The answers of an example may be a list; a list of `Path` objects is
             several files of answers.
