@@ -104,3 +104,6 @@ def test_the_entries_of_a_model_file_are_those_of_its_recipe() -> None:
     data = json.loads(json.dumps(entries, default=lambda each: each.model_dump(mode="json", exclude_none=True)))
     assert known_files(data) == [INFLECTED, TWO_FILES, CSV]
     assert known_files({}) == []
+    for wrong in ({"test": [1]}, {"train": 1}, {"train": "x"}, {"train": [{"text": "x"}]}):
+        with pytest.raises(InputError, match="the model file: expected"):
+            known_files(wrong)

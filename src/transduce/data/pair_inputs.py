@@ -41,9 +41,12 @@ def read_pair_inputs(path: Path, known: Sequence[PairFiles], languages: tuple[st
 
 
 def known_files(data: Mapping[str, Any]) -> list[PairFiles]:
-    """The entries of a recipe's [data], as a model file has it."""
-    entries = [*data.get("test", {}).values(), data.get("validation"), *data.get("train", ())]
-    return [PairFiles.model_validate(each) for each in entries if each]
+    """The entries of a recipe's [data], as a model file has it. Raises InputError where they are none of pairs."""
+    try:
+        entries = [*data.get("test", {}).values(), data.get("validation"), *data.get("train", ())]
+        return [PairFiles.model_validate(each) for each in entries if each]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"the model file: expected [data] of pairs in its recipe; {error}") from error
 
 
 def _read_as(path: Path, known: Sequence[PairFiles], languages: tuple[str, str]) -> PairFiles | None:
