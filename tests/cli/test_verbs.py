@@ -153,6 +153,8 @@ def test_a_translator_needs_sources(run: Run, tiny_run: Path, tiny_corpus: Path)
     done = run("score", tiny_run, "--target", tiny_corpus / "test.words")
     assert done.code == 2
     assert "needs --source" in done.err
+    done = run("score", tiny_run, "--source", tiny_corpus / "test.digits")
+    assert (done.code, "test.digits: holds no targets; name their file with --target" in done.err) == (2, True)
 
 
 def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:

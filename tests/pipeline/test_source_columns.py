@@ -48,6 +48,9 @@ def test_a_file_of_pairs_is_read_as_in_training(tmp_path: Path) -> None:
     found = transduce.evaluate(run, train, metrics="chrf")
     assert found.scores["chrf"].value == reports[0]["scores"]["chrf"]["value"]
     assert found.data.keys() == {str(train)}
+    scored = [forked.transduce(tmp_path, "score", run, *files).out for files in (both, ("--source", train))]
+    assert scored[0].count("\n") == 60
+    assert scored[0] == scored[1]
 
     rows = [line.split("\t") for line in train.read_text(encoding="utf-8").splitlines()]
     (tmp_path / "lines.txt").write_text("".join(f"{number} # {tag}\n" for number, _, tag in rows), encoding="utf-8")

@@ -11,6 +11,7 @@ from transduce.cli import options
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
     from transduce.inference.likelihood import Likelihood
+    from transduce.pipeline.pipeline import Pipeline
 
 
 def score(
@@ -18,7 +19,13 @@ def score(
         list[Path], typer.Argument(help="A run directory or a model file. Several are used as an ensemble.")
     ],
     target: Annotated[Path | None, typer.Option(help="The texts to score, one a line.")] = None,
-    source: Annotated[Path | None, typer.Option(help="Their sources, one a line. A language model has none.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            help="Their sources, one a line; or, without --target, one file with both sides, such as a .csv with the "
+            "recipe's columns. A language model has none."
+        ),
+    ] = None,
     tsv: options.Tsv = None,
     source_column: options.SourceColumns = None,
     target_column: options.TargetColumn = None,
@@ -51,18 +58,15 @@ def score(
         raise InputError("--workers is for --engine ray: one process scores with all its threads.")
     check_output(output, source, target, tsv)
     sides = options.columns(tsv, source_column, target_column)
-    if bool(sides) == bool(target) or (sides and source):
-        raise InputError("name --target (and --source, if the model reads one), or a --tsv with both as columns.")
-    sources, targets = _sides(source, target, sides)
+    if [sides, target or source].count(None) != 1:
+        raise InputError(
+            "name --target (and --source, if the model reads one), or one file with both: as --source, or a --tsv."
+        )
     use: dict[str, Any] = {"trust_code": trust_code, "ensemble": ensemble}
     pipeline = load(model, **use, device="cpu" if engine == "ray" else device)
-    if sides and "source" not in pipeline.task.columns:
-        sources = [""] * len(targets)
-    elif not sides and ("source" in pipeline.task.columns) != (source is not None):
-        wanted = "needs --source" if source is None else "is a language model and reads no --source"
-        raise InputError(f"{model[0]}: {wanted}.")
+    sources, targets = _sides(pipeline, model[0], source, target, sides)
     if not targets:
-        raise InputError(f"{tsv or target}: the file is empty; expected lines of text.")
+        raise InputError(f"{tsv or target or source}: the file is empty; expected lines of text.")
     how = {"batch_size": batch_size}
     doer = engine_of(engine, ScoringWorker(how, [], pipeline), workers)
     job = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).job("score", how)
@@ -72,15 +76,33 @@ def score(
 
 
 def _sides(
-    source: Path | None, target: Path | None, columns: "tuple[TsvColumn, TsvColumn] | None"
+    pipeline: "Pipeline",
+    model: Path,
+    source: Path | None,
+    target: Path | None,
+    columns: "tuple[TsvColumn, TsvColumn] | None",
 ) -> tuple[Collection[str], Collection[str]]:
-    """The texts before and after; "" where there are no sources. Raises InputError for unequal numbers of lines."""
+    """The texts before and after; "" where there are no sources.
+
+    Raises:
+        InputError: unequal numbers of lines; sources for a model that reads none, or none for another; a source without
+            targets.
+    """
     from transduce.cli.text import source_lines
     from transduce.core.errors import InputError
     from transduce.data.corpus import lines_of
 
+    reads = "source" in pipeline.task.columns
     if columns:
-        return lines_of(columns[0]), lines_of(columns[1])
+        targets: Collection[str] = lines_of(columns[1])
+        return lines_of(columns[0]) if reads else [""] * len(targets), targets
+    if source and not target:
+        file = pipeline.task.read_inputs(source)
+        if file is None or not all(file.references):
+            raise InputError(f"{source}: holds no targets; name their file with --target.")
+        return file.texts, [several[0] for several in file.references]
+    if reads != (source is not None):
+        raise InputError(f"{model}: {'needs' if reads else 'is a language model and reads no'} --source.")
     targets = source_lines(target)
     sources = source_lines(source) if source else [""] * len(targets)
     if len(sources) != len(targets):
