@@ -157,6 +157,19 @@ def test_a_translator_needs_sources(run: Run, tiny_run: Path, tiny_corpus: Path)
     assert (done.code, "test.digits: holds no targets; name their file with --target" in done.err) == (2, True)
 
 
+def test_columns_that_nobody_named_are_told(run: Run, tiny_run: Path, tmp_path: Path) -> None:
+    path, told = tmp_path / "a.tsv", "the first column was read as the source"
+    path.write_text("1 2\tone two\n", encoding="utf-8")
+    for verb in ("predict", "score"):
+        done = run(verb, tiny_run, "--source", path)
+        assert (done.code, told in done.err) == (0, True), done.err
+        assert done.out.count("\n") == 1
+    done = run("evaluate", tiny_run, "--source", path)
+    assert (done.code, told in " ".join(done.out.split())) == (0, True), done.err
+    report = json.loads(run("evaluate", tiny_run, "--source", path, "--json").out)
+    assert told in report["note"]
+
+
 def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
     files = ("--source", tiny_corpus / "test.digits", "--reference", tiny_corpus / "test.words")
     report = json.loads(run("evaluate", tiny_run, *files, "--json", "--metric", "chrf").out)

@@ -32,6 +32,7 @@ OBJECTS = PairFiles(jsonl="train.jsonl", source_column="pair.en", target_column=
         ("a.csv", "number,en\n1,dog\n", CSV, ("dog", [])),
         ("a.jsonl", '{"source": "dog", "target": "mbwa"}\n', CSV, ("dog", ["mbwa"])),
         ("a.jsonl", '\n{"source": "dog"}\n', TWO_FILES, ("dog", [])),
+        ("a.jsonl", '{"source": 1, "target": 2}\n', TWO_FILES, ("1", ["2"])),
         ("a.jsonl", '{"pair": {"en": "dog", "sw": "mbwa"}}\n', OBJECTS, ("dog", ["mbwa"])),
         ("a.jsonl", '{"pair": {"en": "dog"}}\n', OBJECTS, ("dog", [])),
         ("a.tsv", "go\twent\tPAST\n", INFLECTED, ("go#PAST", ["went"])),
@@ -64,6 +65,27 @@ def test_sources_and_targets_are_read(
 def test_other_files_have_a_source_a_line(tmp_path: Path, name: str, text: str, known: PairFiles) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert read_pair_inputs(tmp_path / name, [known], ("en", "sw")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "known", "told"),
+    [
+        ("a.tsv", "dog\tmbwa\n", TWO_FILES, "the first column was read as the source, the next as the target"),
+        ("a.csv", "text\ndog\n", TWO_FILES, "the first column was read as the source; "),
+        ("a.tsv", "go\tPAST\twent\n", PairFiles(csv="a.csv", source_column=(1, 0)), "the first 2 columns were read"),
+        ("a.tsv", "go\twent\tPAST\n", INFLECTED, ""),
+        ("a.csv", "source,target\ndog,mbwa\n", TWO_FILES, ""),
+        ("a.jsonl", '{"source": "dog"}\n', TWO_FILES, ""),
+    ],
+)
+def test_what_columns_were_read_is_told_where_nobody_said_it(
+    tmp_path: Path, name: str, text: str, known: PairFiles, told: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    found = read_pair_inputs(tmp_path / name, [known], ("en", "sw"))
+    assert found is not None
+    assert bool(found.note) == bool(told)
+    assert told in found.note
 
 
 def test_the_file_of_the_same_name_says_the_columns(tmp_path: Path) -> None:

@@ -181,6 +181,8 @@ def predict(
     use |= {"trust_code": trust_code, "device": device}
     pipeline: Any = alone or _with_torch(models, {**use, "device": "cpu"} if engine == "ray" else use)
     file = _inputs(pipeline, source) if source else None
+    if file and file.note:
+        tell(file.note)
     lines: Collection[str] = [text] if text is not None else file.texts if file else []
     if not (lines or file or at_terminal):
         lines = source_lines(source)

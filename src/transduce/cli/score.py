@@ -82,13 +82,13 @@ def _sides(
     target: Path | None,
     columns: "tuple[TsvColumn, TsvColumn] | None",
 ) -> tuple[Collection[str], Collection[str]]:
-    """The texts before and after; "" where there are no sources.
+    """The texts before and after; "" where there are no sources. How they were read is told, where that is a guess.
 
     Raises:
         InputError: unequal numbers of lines; sources for a model that reads none, or none for another; a source without
             targets.
     """
-    from transduce.cli.text import source_lines
+    from transduce.cli.text import source_lines, tell
     from transduce.core.errors import InputError
     from transduce.data.corpus import lines_of
 
@@ -100,6 +100,8 @@ def _sides(
         file = pipeline.task.read_inputs(source)
         if file is None or not all(file.references):
             raise InputError(f"{source}: holds no targets; name their file with --target.")
+        if file.note:
+            tell(file.note)
         return file.texts, [several[0] for several in file.references]
     if reads != (source is not None):
         raise InputError(f"{model}: {'needs' if reads else 'is a language model and reads no'} --source.")

@@ -13,7 +13,8 @@ class InputFile:
     """A file of inputs in a format of its own, not one a line. Its outputs are a JSON object: {"name": "output", ..}.
 
     names: of the inputs, each different; none: the outputs are one a line. texts: the inputs. references: of each, all
-        that the file holds. groups: see `Dataset`. files: what was read, where it is not the file itself.
+        that the file holds. groups: see `Dataset`. files: what was read, where it is not the file itself. note: what to
+        tell of how it was read, in a sentence.
     """
 
     names: list[str]
@@ -21,6 +22,7 @@ class InputFile:
     references: list[list[str]]
     groups: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    note: str = ""
 
     def outputs(self, path: Path) -> list[str]:
         """The outputs in a JSON file, in the order of the inputs; what it does not name is "". Without names: lines.

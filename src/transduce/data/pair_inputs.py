@@ -37,7 +37,8 @@ def read_pair_inputs(path: Path, known: Sequence[PairFiles], languages: tuple[st
     answered = _has_targets(files, path)
     read = files if answered else files.model_copy(update={"target_column": files.keys[0]})
     pairs = [pair for _, *pair in read_pairs(read, Path())]
-    return InputFile([], [source for source, _ in pairs], [[target] if answered else [] for _, target in pairs])
+    sources, references = [source for source, _ in pairs], [[target] if answered else [] for _, target in pairs]
+    return InputFile([], sources, references, note=_note(path, files, known, answered))
 
 
 def known_files(data: Mapping[str, Any]) -> list[PairFiles]:
@@ -94,6 +95,15 @@ def _usual_columns(path: Path, kind: str, known: Sequence[PairFiles], languages:
             raise InputError(f"{path}: expected units {wanted}; it has {', '.join(found)}.")
         return {"source_column": source, "target_column": target}
     return {}
+
+
+def _note(path: Path, files: PairFiles, known: Sequence[PairFiles], answered: bool) -> str:
+    """Which columns were read, where that is a guess."""
+    if isinstance(files.keys[0], str) or any(files.names.keys() & each.names.keys() for each in known):
+        return ""
+    columns = "the first column was" if len(files.sources) == 1 else f"the first {len(files.sources)} columns were"
+    target = ", the next as the target" if answered else ""
+    return f"{path}: {columns} read as the source{target}; the model's recipe has no such file, which would say more."
 
 
 def _has_targets(files: PairFiles, path: Path) -> bool:

@@ -141,14 +141,15 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
 
 
 def jsonl_has(path: Path, key: str) -> bool:
-    """Whether the first object has something in a key; yes, where it cannot be read, which `jsonl_rows` tells."""
+    """Whether the first object has a key; yes, where it is no object, which `jsonl_rows` tells."""
     first = next((line for line in read_lines(path) if line.strip()), "{}")
     try:
-        return _value(json.loads(first), key) is not None
+        _value(json.loads(first), key)
     except KeyError:
         return False
     except (ValueError, TypeError, RecursionError):
-        return True
+        pass
+    return True
 
 
 def _no_number(name: str) -> str:

@@ -23,6 +23,8 @@ def report_parts(report: Report) -> Iterator[str | Table]:
     """Line by line; report: as `transduce.evaluation.evaluate.evaluate_files` gives it."""
     if "left_out" in report:
         yield f"{report['left_out']:,} inputs without a correct answer were left out."
+    if "note" in report:
+        yield report["note"]
     yield from _compared(report) if "systems" in report else _alone(report)
 
 

@@ -163,6 +163,8 @@ class Evaluation:
         report: dict[str, Any] = {"sentences": len(self)}
         if self.texts.left_out:
             report["left_out"] = self.texts.left_out
+        if self.texts.note:
+            report["note"] = self.texts.note
         if len(self.systems) == 1:
             [alone] = self.systems.values()
             report |= _told(alone, LIKELIHOOD)

@@ -44,7 +44,7 @@ class Texts:
     """What is read: sources ("" where there are none), for each its references, and outputs by system.
 
     left_out: how many inputs have no correct answer. groups: of each source, or none; see `transduce.metrics.groups`.
-    files: what was read in the place of the source.
+    files: what was read in the place of the source. note: what to tell of how.
     """
 
     sources: list[str]
@@ -53,6 +53,7 @@ class Texts:
     left_out: int = 0
     groups: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    note: str = ""
 
 
 def read_files(models: Mapping[str, Pipeline], files: Files) -> Texts:
@@ -111,7 +112,7 @@ def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> Texts | None:
     outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}
     texts, references = [found.texts[place] for place in answered], [found.references[place] for place in answered]
     groups = [found.groups[place] for place in answered] if found.groups else []
-    return Texts(texts, references, outputs, len(found.texts) - len(answered), groups, found.files)
+    return Texts(texts, references, outputs, len(found.texts) - len(answered), groups, found.files, found.note)
 
 
 def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:
