@@ -27,6 +27,7 @@ OBJECTS = PairFiles(jsonl="train.jsonl", source_column="pair.en", target_column=
         ("a.csv", "source,target\ndog,mbwa\n", TWO_FILES, ("dog", ["mbwa"])),
         ("a.csv", "en;sw\ndog;mbwa\n", TWO_FILES, ("dog", ["mbwa"])),
         ("a.csv", "text\ndog\n", TWO_FILES, ("dog", [])),
+        ("a.csv", "SW,number,en-GB\nmbwa,1,dog\n", TWO_FILES, ("dog", ["mbwa"])),
         ("a.csv", "number,source\n1,dog\n", TWO_FILES, ("dog", [])),
         ("a.CSV", 'sw,en\nmbwa,"dog, or ""dog"""\n', CSV, ('dog, or "dog"', ["mbwa"])),
         ("a.csv", "number,en\n1,dog\n", CSV, ("dog", [])),
@@ -99,11 +100,16 @@ def test_the_file_of_the_same_name_says_the_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "known", "told"),
     [
-        ("a.csv", "a,b,c\n1,2,3\n", TWO_FILES, "expected columns called source and target; its header has a, b, c"),
+        (
+            "a.csv",
+            "a,b,c\n1,2,3\n",
+            TWO_FILES,
+            "expected columns called source and target or en and sw; it has a, b, c",
+        ),
         ("a.csv", "source,target\ndog,mbwa\n", CSV, "expected columns en; its header has source, target"),
         ("a.tsv", "dog\tmbwa\npaka\n", TWO_FILES, "expected 2 tab-separated columns"),
         ("a.jsonl", "dog\n", TWO_FILES, "line 1: expected an object"),
-        ("a.tmx", TMX.replace("en-US", "fr"), TWO_FILES, "expected units in en; it has fr, sw"),
+        ("a.tmx", TMX.replace("en-US", "fr"), TWO_FILES, "expected units in en and sw; it has fr, sw"),
         ("a.tmx", "<tmx>", TWO_FILES, "line 1"),
     ],
 )
@@ -117,7 +123,10 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str, text: str, kn
 
 def test_the_languages_of_a_memory_must_be_known(tmp_path: Path) -> None:
     (tmp_path / "a.tmx").write_text(TMX, encoding="utf-8")
-    with pytest.raises(InputError, match="which its recipe does not say; it has en-US, sw"):
+    with pytest.raises(
+        InputError,
+        match="expected units in the languages of the model, which its recipe does not say; it has en-US, sw",
+    ):
         read_pair_inputs(tmp_path / "a.tmx", [TWO_FILES], ("", ""))
 
 

@@ -78,23 +78,27 @@ def _of_sources(known: Sequence[PairFiles]) -> tuple[int, str | None]:
 
 
 def _usual_columns(path: Path, kind: str, known: Sequence[PairFiles], languages: tuple[str, str]) -> dict[str, Any]:
-    """Those of a file of a kind that the recipe has none of."""
+    """Those of a file of a kind that the recipe has none of: by the names source and target, or the languages'."""
+    if kind == "jsonl":
+        return {}
     if kind == "tsv":
         columns, between = _of_sources(known)
         return {"source_column": tuple(range(columns)), "target_column": columns, "source_separator": between}
-    if kind == "csv" and (csv_has(path, "source") or csv_has(path, 2)):
-        if not csv_has(path, "source"):
-            names = ", ".join(csv_header(path))
-            raise InputError(f"{path}: expected columns called source and target; its header has {names}. Rename them.")
-        return {"source_column": "source", "target_column": "target"}
+    found = [*tmx_languages(path)] if kind == "tmx" else csv_header(path)
+    called = [("source", "target"), *([tuple(matching(each, found) for each in languages)] if all(languages) else [])]
+    for source, target in called:
+        if source in found:
+            return {"source_column": source, "target_column": target}
+    if kind == "csv" and len(found) < 3:
+        return {}
+    there = ", ".join(found)
     if kind == "tmx":
-        found = tmx_languages(path)
-        source, target = (matching(each, found) for each in languages)
-        if source not in found:
-            wanted = f"in {source}" if source else "in the language that the model reads, which its recipe does not say"
-            raise InputError(f"{path}: expected units {wanted}; it has {', '.join(found)}.")
-        return {"source_column": source, "target_column": target}
-    return {}
+        wanted = (
+            " and ".join(languages) if all(languages) else "the languages of the model, which its recipe does not say"
+        )
+        raise InputError(f"{path}: expected units in {wanted}; it has {there}.")
+    wanted = " or ".join(" and ".join(each) for each in called)
+    raise InputError(f"{path}: expected columns called {wanted}; it has {there}.")
 
 
 def _note(path: Path, files: PairFiles, known: Sequence[PairFiles], answered: bool) -> str:
@@ -103,7 +107,7 @@ def _note(path: Path, files: PairFiles, known: Sequence[PairFiles], answered: bo
         return ""
     columns = "the first column was" if len(files.sources) == 1 else f"the first {len(files.sources)} columns were"
     target = ", the next as the target" if answered else ""
-    return f"{path}: {columns} read as the source{target}; the model's recipe has no such file, which would say more."
+    return f"{path}: {columns} read as the source{target}; the recipe has no .{next(iter(files.names))} to go by."
 
 
 def _has_targets(files: PairFiles, path: Path) -> bool:
