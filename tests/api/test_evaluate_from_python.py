@@ -36,6 +36,7 @@ def figures(found: transduce.Evaluation) -> dict[str, Any]:
     for each in (report, *report.get("systems", {}).values()):
         each.pop("seconds", None)
     del report["data"]
+    report.pop("note", None)
     return report
 
 

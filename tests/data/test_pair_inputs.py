@@ -2,13 +2,15 @@
 
 import gzip
 import json
+import os
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.pair_files import PairFiles
-from transduce.data.pair_inputs import known_files, read_pair_inputs
+from transduce.data.pair_inputs import Known, known_of, read_pair_inputs
 
 TMX = (
     '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en-US"><seg>dog</seg></tuv><tuv xml:lang="sw"><seg>mbwa'
@@ -39,18 +41,27 @@ OBJECTS = PairFiles(jsonl="train.jsonl", source_column="pair.en", target_column=
         ("a.tsv", "go\twent\tPAST\n", INFLECTED, ("go#PAST", ["went"])),
         ("a.csv", "source,target\ndog,mbwa\n", INFLECTED, ("dog", ["mbwa"])),
         ("a.tsv", "go\tPAST\twent\n", PairFiles(csv="a.csv", source_column=(1, 0)), ("go | PAST", ["went"])),
+        ("a.csv", "English,Swahili\ndog,mbwa\n", TWO_FILES, ("dog", ["mbwa"])),
+        ("a.csv", "sw,English\nmbwa,dog\n", TWO_FILES, ("dog", ["mbwa"])),
+        ("a.csv", "target,english text\nmbwa,dog\n", TWO_FILES, ("dog", ["mbwa"])),
+        ("a.csv", "lemma,tags\ngo,PAST\n", INFLECTED, ("go#PAST", [])),
+        ("a.jsonl", '{"en": "dog", "sw": "mbwa"}\n', TWO_FILES, ("dog", ["mbwa"])),
+        ("a.jsonl", '{"source": "dog", "target": null}\n{"source": "cat", "target": "paka"}\n', TWO_FILES, ("dog", [])),
+        ("a.jsonl", '{"pair": {"en": "dog", "sw": "mbwa"}}\n{"pair": {"en": "cat"}}\n', OBJECTS, ("dog", ["mbwa"])),
+        ("a.tsv", "a title\n", PairFiles(tsv="b.tsv", source_column=0, target_column=2), None),
+        ("a.tsv", "1\tdog\n", PairFiles(tsv="b.tsv", source_column=1, target_column=2), ("dog", [])),
+        ("a.csv", "source,target\ndog, \n", TWO_FILES, ("dog", [" "])),
         ("a.tmx", TMX, TWO_FILES, ("dog", ["mbwa"])),
         ("a.tmx", TMX, PairFiles(tmx="b.tmx", source_column="sw", target_column="en"), ("mbwa", ["dog"])),
         ("a.tmx", TMX, PairFiles(tmx="b.tmx", source_column="en", target_column="fr"), ("dog", [])),
     ],
 )  # fmt: skip
 def test_sources_and_targets_are_read(
-    tmp_path: Path, name: str, text: str, known: PairFiles, read: tuple[str, list[str]]
+    tmp_path: Path, name: str, text: str, known: PairFiles, read: tuple[str, list[str]] | None
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    found = read_pair_inputs(tmp_path / name, [known], ("en", "sw"))
-    assert found is not None
-    assert (found.texts[0], found.references[0]) == read
+    found = read_pair_inputs(tmp_path / name, Known([known], tmp_path, ("en", "sw")))
+    assert (found and (found.texts[0], found.references[0])) == read
 
 
 @pytest.mark.parametrize(
@@ -65,14 +76,14 @@ def test_sources_and_targets_are_read(
 )
 def test_other_files_have_a_source_a_line(tmp_path: Path, name: str, text: str, known: PairFiles) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert read_pair_inputs(tmp_path / name, [known], ("en", "sw")) is None
+    assert read_pair_inputs(tmp_path / name, Known([known], tmp_path, ("en", "sw"))) is None
 
 
 @pytest.mark.parametrize(
     ("name", "text", "known", "told"),
     [
         ("a.tsv", "dog\tmbwa\n", TWO_FILES, "the first column was read as the source, the next as the target"),
-        ("a.csv", "text\ndog\n", TWO_FILES, "the first column was read as the source; "),
+        ("a.csv", "text\ndog\n", TWO_FILES, "the first column was read as the source (text)"),
         ("a.tsv", "go\tPAST\twent\n", PairFiles(csv="a.csv", source_column=(1, 0)), "the first 2 columns were read"),
         ("a.tsv", "go\twent\tPAST\n", INFLECTED, ""),
         ("a.csv", "source,target\ndog,mbwa\n", TWO_FILES, ""),
@@ -83,7 +94,7 @@ def test_what_columns_were_read_is_told_where_nobody_said_it(
     tmp_path: Path, name: str, text: str, known: PairFiles, told: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    found = read_pair_inputs(tmp_path / name, [known], ("en", "sw"))
+    found = read_pair_inputs(tmp_path / name, Known([known], tmp_path, ("en", "sw")))
     assert found is not None
     assert bool(found.note) == bool(told)
     assert told in found.note
@@ -92,7 +103,7 @@ def test_what_columns_were_read_is_told_where_nobody_said_it(
 def test_the_file_of_the_same_name_says_the_columns(tmp_path: Path) -> None:
     (tmp_path / "test.tsv.gz").write_bytes(gzip.compress(b"dog||mbwa||x\n"))
     test = PairFiles(tsv="data/test.tsv.gz", source_column=1, target_column=0, separator="||")
-    found = read_pair_inputs(tmp_path / "test.tsv.gz", [PairFiles(tsv="train.tsv"), test], ("", ""))
+    found = read_pair_inputs(tmp_path / "test.tsv.gz", Known([PairFiles(tsv="train.tsv"), test], tmp_path, ("", "")))
     assert found is not None
     assert (found.texts, found.references) == (["mbwa"], [["dog"]])
 
@@ -104,37 +115,84 @@ def test_the_file_of_the_same_name_says_the_columns(tmp_path: Path) -> None:
             "a.csv",
             "a,b,c\n1,2,3\n",
             TWO_FILES,
-            "expected columns called source and target or en and sw; it has a, b, c",
+            "expected the source in column source or en; it has a, b, c",
         ),
         ("a.csv", "source,target\ndog,mbwa\n", CSV, "expected columns en; its header has source, target"),
-        ("a.tsv", "dog\tmbwa\npaka\n", TWO_FILES, "expected 2 tab-separated columns"),
+        ("a.tsv", "a title\ndog\tmbwa\n", TWO_FILES, "expected 2 tab-separated columns"),
         ("a.jsonl", "dog\n", TWO_FILES, "line 1: expected an object"),
-        ("a.tmx", TMX.replace("en-US", "fr"), TWO_FILES, "expected units in en and sw; it has fr, sw"),
+        ("a.tmx", TMX.replace("en-US", "fr"), TWO_FILES, "expected the source in column en; it has fr, sw"),
         ("a.tmx", "<tmx>", TWO_FILES, "line 1"),
     ],
 )
 def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str, text: str, known: PairFiles, told: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=told):
-        read_pair_inputs(tmp_path / name, [known], ("en", "sw"))
+        read_pair_inputs(tmp_path / name, Known([known], tmp_path, ("en", "sw")))
     with pytest.raises(InputError, match="no such file"):
-        read_pair_inputs(tmp_path / f"no.{name}", [known], ("en", "sw"))
+        read_pair_inputs(tmp_path / f"no.{name}", Known([known], tmp_path, ("en", "sw")))
+
+
+def test_the_very_file_of_the_recipe_is_read_as_there(tmp_path: Path) -> None:
+    entries = [PairFiles(csv=f"{folder}/test.csv", target_column=column) for folder, column in (("p", 1), ("q", 2))]
+    for folder in ("p", "q", "r"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test.csv").write_text("en,fr,de\ndog,chien,Hund\n", encoding="utf-8")
+    known = Known(entries, tmp_path, ("", ""))
+    for folder, target in (("p", ["chien"]), ("q", ["Hund"]), ("r", [])):
+        found = read_pair_inputs(tmp_path / folder / "test.csv", known)
+        assert found is not None
+        assert (found.texts, found.references) == (["dog"], [target])
+    assert found.missing.startswith("the recipe has several columns of targets: 1, 2.")
+    twice = Known([PairFiles(csv="a.csv", source_column=each) for each in (0, 1)], tmp_path, ("", ""))
+    with pytest.raises(InputError, match="the recipe reads such files in several ways"):
+        read_pair_inputs(tmp_path / "r" / "test.csv", twice)
+    fits = Known(
+        [PairFiles(csv="a.csv", source_column="x"), PairFiles(csv="b.csv", source_column="de")], tmp_path, ("", "")
+    )
+    assert (found := read_pair_inputs(tmp_path / "r" / "test.csv", fits)) is not None
+    assert found.texts == ["Hund"]
+
+
+def test_why_there_are_no_targets_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("source,translation,note\ndog,mbwa,x\n", encoding="utf-8")
+    found = read_pair_inputs(tmp_path / "a.csv", Known([TWO_FILES], tmp_path, ("en", "sw")))
+    assert found is not None
+    assert found.missing == "expected the target in column target; it has source, translation, note."
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_pipes_and_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="got a pipe"):
+        read_pair_inputs(tmp_path / "a.csv", Known([TWO_FILES], tmp_path, ("", "")))
+    with pytest.raises(InputError, match="its name is not UTF-8"):
+        read_pair_inputs(tmp_path / "\udcff.csv", Known([TWO_FILES], tmp_path, ("", "")))
+
+
+def test_a_memory_in_an_archive_is_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("in/a.tmx", TMX)
+    found = read_pair_inputs(tmp_path / "a.zip" / "in" / "a.tmx", Known([TWO_FILES], tmp_path, ("en", "sw")))
+    assert found is not None
+    assert found.texts == ["dog", ""]
+    assert found.references == [["mbwa"], ["paka"]]
 
 
 def test_the_languages_of_a_memory_must_be_known(tmp_path: Path) -> None:
     (tmp_path / "a.tmx").write_text(TMX, encoding="utf-8")
     with pytest.raises(
         InputError,
-        match="expected units in the languages of the model, which its recipe does not say; it has en-US, sw",
+        match="the source in the language that the model reads, which its recipe does not say; it has en-US, sw",
     ):
-        read_pair_inputs(tmp_path / "a.tmx", [TWO_FILES], ("", ""))
+        read_pair_inputs(tmp_path / "a.tmx", Known([TWO_FILES], tmp_path, ("", "")))
 
 
 def test_the_entries_of_a_model_file_are_those_of_its_recipe() -> None:
     entries = {"train": [TWO_FILES, CSV], "validation": None, "test": {"one": INFLECTED}}
     data = json.loads(json.dumps(entries, default=lambda each: each.model_dump(mode="json", exclude_none=True)))
-    assert known_files(data) == [INFLECTED, TWO_FILES, CSV]
-    assert known_files({}) == []
+    known = known_of({"data": {**data, "root": "x"}, "task": {"source": "en", "target": "sw"}})
+    assert known == Known([INFLECTED, TWO_FILES, CSV], Path("x"), ("en", "sw"))
+    assert known_of({}) == Known([], Path(), ("", ""))
     for wrong in ({"test": [1]}, {"train": 1}, {"train": "x"}, {"train": [{"text": "x"}]}):
         with pytest.raises(InputError, match="the model file: expected"):
-            known_files(wrong)
+            known_of({"data": wrong})

@@ -9,7 +9,7 @@ from typing import Any
 from transduce.api.examples import Columns, read_examples
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
-from transduce.evaluation.texts import Files, Texts, check_kinds
+from transduce.evaluation.texts import Files, Texts, check_kinds, inputs_of
 from transduce.pipeline.arguments import texts_of
 from transduce.pipeline.pipeline import Pipeline
 
@@ -62,7 +62,7 @@ def given_texts(models: Models, given: EvaluationData) -> Texts:
             )
         return _examples(models, given)
     references = _answers(given.reference)
-    sources = None if given.source is None else _lines("source", given.source)
+    sources = None if given.source is None else _sources(models, given.source)
     outputs = _outputs(given.outputs)
     check_kinds(models, sources is not None, bool(outputs), "source", "outputs")
     for name, lines in [("source", sources), *outputs.items()]:
@@ -88,13 +88,18 @@ def _examples(models: Models, given: EvaluationData) -> Texts:
 
 def _data_file(models: Models, path: Path, columns: Columns, outputs: dict[str, Path]) -> Files:
     """In the format of the first model's task, which holds the answers; else tab-separated."""
+    if columns is not None:
+        raise InputError(
+            "columns: those of a file are the recipe's; of a tab-separated one the first is read as source, the second "
+            "as answer. Leave it out, or give a table."
+        )
     for model in models.values():
         if model.task.read_inputs(path) is not None:
             return Files(path, [], outputs)
         break
-    if columns is not None:
+    if several := [name for name, model in models.items() if model.source_columns.number > 1]:
         raise InputError(
-            "columns: a tab-separated file has none by name; its first is read as source, its second as answer."
+            f"{path}: {several[0]} reads several columns: expected them and that of the answers in a .tsv."
         )
     reads = not models or any("source" in model.task.columns for model in models.values())
     return Files(TsvColumn(path, 0) if reads else None, [TsvColumn(path, 1)], outputs)
@@ -115,6 +120,15 @@ def _answers(given: Any) -> list[list[str]]:
     if empty := [str(place) for place, several in enumerate(each_of) if not several]:
         raise InputError(f"reference: expected an answer at least for each; none for {', '.join(empty[:10])}.")
     return [texts_of(several, f"reference[{place}]")[0] for place, several in enumerate(each_of)]
+
+
+def _sources(models: Models, given: Any) -> list[str]:
+    """Texts, or those of a file. Raises InputError where it holds answers, too."""
+    if not _is_path(given):
+        return texts_of(given, "source")[0]
+    path = _there("source", given)
+    found = inputs_of(models, path, "reference")
+    return lines_of(path) if found is None else found.texts
 
 
 def _outputs(given: Mapping[str, Any]) -> dict[str, list[str]]:

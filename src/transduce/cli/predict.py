@@ -226,10 +226,9 @@ def _inputs(pipeline: Any, path: Path) -> "InputFile | None":
 
     if suffix_of(path) not in TABLES:
         return None
-    from transduce.data.pair_inputs import known_files, read_pair_inputs
+    from transduce.data.pair_inputs import known_of, read_pair_inputs
 
-    task = pipeline.task
-    return read_pair_inputs(path, known_files(pipeline.data), (task.get("source", ""), task.get("target", "")))
+    return read_pair_inputs(path, known_of(pipeline.config))
 
 
 def _check(

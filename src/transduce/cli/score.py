@@ -10,6 +10,7 @@ from transduce.cli import options
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
+    from transduce.data.input_file import InputFile
     from transduce.inference.likelihood import Likelihood
     from transduce.pipeline.pipeline import Pipeline
 
@@ -29,6 +30,7 @@ def score(
     tsv: options.Tsv = None,
     source_column: options.SourceColumns = None,
     target_column: options.TargetColumn = None,
+    to: options.To = "",
     output: options.Output = None,
     batch_size: Annotated[int, typer.Option(min=1, help="How many lines to score at once.")] = 64,
     engine: options.Engine = "local",
@@ -52,6 +54,7 @@ def score(
     from transduce.cli.text import bar, check_output, write_lines
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file
+    from transduce.data.tags import addressed, require_language
     from transduce.pipeline.pipeline import load
 
     if engine == "local" and workers:
@@ -67,6 +70,11 @@ def score(
     sources, targets = _sides(pipeline, model[0], source, target, sides)
     if not targets:
         raise InputError(f"{tsv or target or source}: the file is empty; expected lines of text.")
+    reads = pipeline.task.tokenizers.get("source")
+    if to:
+        sources = addressed(reads, sources, to)
+    else:
+        require_language(reads, sources)
     how = {"batch_size": batch_size}
     doer = engine_of(engine, ScoringWorker(how, [], pipeline), workers)
     job = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).job("score", how)
@@ -91,27 +99,44 @@ def _sides(
     from transduce.cli.text import source_lines, tell
     from transduce.core.errors import InputError
     from transduce.data.corpus import lines_of
+    from transduce.data.files import existing_file
 
     reads = "source" in pipeline.task.columns
     if columns:
         targets: Collection[str] = lines_of(columns[1])
         return lines_of(columns[0]) if reads else [""] * len(targets), targets
-    if source and not target:
-        file = pipeline.task.read_inputs(source)
-        if file is None or not all(file.references):
-            raise InputError(f"{source}: holds no targets; name their file with --target.")
-        if file.note:
-            tell(file.note)
-        return file.texts, [several[0] for several in file.references]
+    if target:
+        existing_file(target)
     if reads != (source is not None):
         raise InputError(f"{model}: {'needs' if reads else 'is a language model and reads no'} --source.")
+    file = pipeline.task.read_inputs(source) if source else None
+    if file and file.note:
+        tell(file.note)
+    if source and not target:
+        return _with_targets(source, file)
+    if file and any(file.references):
+        raise InputError(f"{source} holds the targets itself: leave out --target.")
     targets = source_lines(target)
-    sources = source_lines(source) if source else [""] * len(targets)
+    sources = file.texts if file else source_lines(source) if source else [""] * len(targets)
     if len(sources) != len(targets):
         raise InputError(
             f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: line n must belong to line n."
         )
     return sources, targets
+
+
+def _with_targets(path: Path, file: "InputFile | None") -> tuple[list[str], list[str]]:
+    """Both sides of one file. Raises InputError where it lacks some targets."""
+    from transduce.core.errors import InputError
+    from transduce.data.files import existing_file
+
+    if file is None or not any(file.references):
+        existing_file(path)
+        more = f" ({file.missing.rstrip('.')})" if file and file.missing else ""
+        raise InputError(f"{path}: holds no targets{more}; name their file with --target.")
+    if lacking := sum(not each for each in file.references):
+        raise InputError(f"{path}: {lacking:,} of {len(file.texts):,} pairs have no target. Delete them, or add it.")
+    return file.texts, [several[0] for several in file.references]
 
 
 def _lines(found: "Iterable[Likelihood]", targets: Iterable[str], as_json: bool) -> Iterator[str]:

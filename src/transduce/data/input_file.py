@@ -1,7 +1,8 @@
 """Inputs in a file that holds more than one a line: a .csv with its answers, questions with names, stories."""
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from transduce.core.errors import InputError
@@ -14,7 +15,7 @@ class InputFile:
 
     names: of the inputs, each different; none: the outputs are one a line. texts: the inputs. references: of each, all
         that the file holds. groups: see `Dataset`. files: what was read, where it is not the file itself. note: what to
-        tell of how it was read, in a sentence.
+        tell of how it was read, in a sentence. missing: why no input has references, where that is known.
     """
 
     names: list[str]
@@ -23,6 +24,15 @@ class InputFile:
     groups: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     note: str = ""
+    missing: str = ""
+
+    def answered(self, references: Sequence[Sequence[str]], name: str) -> "InputFile":
+        """With references from elsewhere, one list or several; name: the file's. Raises InputError for other counts."""
+        for each in references:
+            if len(each) != len(self.texts):
+                wanted = f"{name} has {len(self.texts):,} inputs; expected a reference for each"
+                raise InputError(f"{wanted}, got {len(each):,}.")
+        return replace(self, references=[list(several) for several in zip(*references, strict=True)])
 
     def outputs(self, path: Path) -> list[str]:
         """The outputs in a JSON file, in the order of the inputs; what it does not name is "". Without names: lines.

@@ -18,7 +18,7 @@ from transduce.data.glyph_rows import Name, glyph_row
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
 from transduce.data.pair_files import tsv_options
 from transduce.data.remote import located
-from transduce.data.rows import Row, csv_has, csv_rows, jsonl_has, jsonl_rows, tsv_rows
+from transduce.data.rows import Row, csv_has, csv_rows, jsonl_keys, jsonl_rows, tsv_rows
 
 NAMED = 5  # lines of a message
 SEPARATOR = "\t"
@@ -178,7 +178,10 @@ def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
 def has_labels(file: LabelledFile, root: Path) -> bool:
     """Whether a .csv or .jsonl has the column of the labels at all: the first line says it."""
     path = located(root, file.file)
-    return csv_has(path, file.label) if format_of(path) == ".csv" else jsonl_has(path, _key("label", file.label))
+    if format_of(path) == ".csv":
+        return csv_has(path, file.label)
+    keys = jsonl_keys(path)
+    return not keys or _key("label", file.label) in keys  # without any, reading it says what is wrong
 
 
 def _tsv(path: Path, file: LabelledFile) -> Iterator[Example]:

@@ -140,7 +140,7 @@ class PairFiles(Config):
         if self.tsv is not None and isinstance(self.source_column, int) and self.separator is None:
             return [*tsv_options(paths[0], [self.source_column], int(self.target_column)), *to]
         kind = suffix_of(Path(paths[0]))
-        return ["--source", paths[0], *to] if kind[1:] in self.names else []
+        return ["--source", paths[0]] if kind[1:] in self.names and not self.to else []
 
 
 def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:

@@ -1,123 +1,197 @@
 """A file of pairs where inputs are read, to translate or to compare outputs with its targets: new.csv, new.jsonl, ..
 
-Its columns are those of the recipe's file of the same name, or else of the same kind.
+Its columns are those of the recipe's file at this path, or of one of this name, or of one of this kind that fits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.core.languages import matching
+from transduce.core.languages import base_of, matching, name_of
 from transduce.data.corpus import read_pairs
 from transduce.data.files import TABLES, existing_file, suffix_of, text_lines
 from transduce.data.input_file import InputFile
 from transduce.data.pair_files import PairFiles
-from transduce.data.rows import csv_has, csv_header, jsonl_has
+from transduce.data.rows import Key, csv_header, jsonl_keys, jsonl_rows
+from transduce.data.source_columns import separator_of
 from transduce.data.tmx import tmx_languages
 
-OF_TRAINING: dict[str, Any] = {"pairs": None, "weight": 1.0, "to": None, "tag": None}  # what other files do not share
+ALONE: dict[str, Any] = {"pairs": None, "weight": 1.0, "to": None, "tag": None}  # what only the recipe's file has
+TWO_FILES = "Write its sources and targets to two files, a text a line."
 
 
-def read_pair_inputs(path: Path, known: Sequence[PairFiles], languages: tuple[str, str]) -> InputFile | None:
+@dataclass(frozen=True)
+class Known:
+    """What a model's recipe says. files: its entries, with paths from `root`. languages: of source and target."""
+
+    files: Sequence[PairFiles]
+    root: Path
+    languages: tuple[str, str]
+
+    @property
+    def sources(self) -> tuple[int, str | None]:
+        """How many columns sources have, and what stands between them."""
+        found = ((len(each.sources), each.source_separator) for each in self.files)
+        return max(found, key=lambda each: each[0], default=(1, None))
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """A file with columns, of which a .csv has names, .jsonl the first object's keys, .tmx languages, .tsv numbers."""
+
+    path: Path
+    kind: str
+    columns: Sequence[Key]
+
+    def has(self, key: Key) -> bool:
+        """Whether it has a column."""
+        if isinstance(key, int):
+            return key < len(self.columns)
+        return self.named(key) in self.columns
+
+    def named(self, key: str) -> str:
+        """What the column is called that a language means, in a translation memory; else the key."""
+        return matching(key, map(str, self.columns)) if self.kind == "tmx" else key
+
+    def __str__(self) -> str:
+        return f"{len(self.columns)} columns" if self.kind == "tsv" else ", ".join(map(str, self.columns))
+
+
+def read_pair_inputs(path: Path, known: Known) -> InputFile | None:
     """The sources of a file of pairs, with the targets if it has them; None: the file has a source a line.
 
-    A tab-separated file has a source a line, unless it has more columns than a source.
-
-    Args:
-        known: the entries of the recipe.
-        languages: of the model, for a translation memory.
+    A tab-separated file has a source a line, unless some line has more columns than a source. Objects and units
+    may lack their targets.
 
     Raises:
-        InputError: as `read_pairs`; a .csv or a memory, of which the recipe has none, does not tell what is meant.
+        InputError: as `read_pairs`; the recipe and the names of columns do not say what is meant; it is a pipe.
     """
-    files = _read_as(path, known, languages)
-    if files is None:
+    if (suffix := suffix_of(path)) not in TABLES:
         return None
-    answered = _has_targets(files, path)
-    read = files if answered else files.model_copy(update={"target_column": files.keys[0]})
-    pairs = [pair for _, *pair in read_pairs(read, Path())]
-    sources, references = [source for source, _ in pairs], [[target] if answered else [] for _, target in pairs]
-    return InputFile([], sources, references, note=_note(path, files, known, answered))
+    _check_name(path)
+    kind, local = suffix[1:], existing_file(path)
+    alike = _alike(path, kind, known)
+    between = alike[0][0].separator if alike else None
+    table = PairTable(local, kind, _columns(local, kind, between or "\t"))
+    found = _fitting(alike, table)
+    if kind == "tsv" and len(table.columns) <= (len(found[0].sources) if found else known.sources[0]):
+        return None
+    if len({(*each.sources, each.source_separator) for each in found}) > 1:
+        raise InputError(f"{path}: the recipe reads such files in several ways. {TWO_FILES}")
+    read = found[0].model_copy(update={kind: str(local), **ALONE}) if found else _guessed(table, known)
+    targets = [*dict.fromkeys(each.keys[-1] for each in found or [read])]
+    answered = len(targets) == 1 and table.has(targets[0])
+    partly = kind in ("jsonl", "tmx")  # objects and units may lack a side; an empty cell is an empty text
+    pairs = [*_pairs(read, table, answered)]
+    references = [[target] if answered and (target or not partly) else [] for _, target in pairs]
+    note, missing = _note(path, read, table, known), "" if answered else _missing(table, targets)
+    return InputFile([], [source for source, _ in pairs], references, note=note, missing=missing)
 
 
-def known_files(data: Mapping[str, Any]) -> list[PairFiles]:
-    """The entries of a recipe's [data], as a model file has it. Raises InputError where they are none of pairs."""
+def known_of(config: Mapping[str, Any]) -> Known:
+    """What the recipe in a model file says. Raises InputError where its [data] is not of pairs."""
+    data, task = config.get("data", {}), config.get("task", {})
     try:
         entries = [*data.get("test", {}).values(), data.get("validation"), *data.get("train", ())]
-        return [PairFiles.model_validate(each) for each in entries if each]
+        files = [PairFiles.model_validate(each) for each in entries if each]
+        return Known(files, Path(data.get("root", ".")), (task.get("source", ""), task.get("target", "")))
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"the model file: expected [data] of pairs in its recipe; {error}") from error
 
 
-def _read_as(path: Path, known: Sequence[PairFiles], languages: tuple[str, str]) -> PairFiles | None:
-    """The file as an entry of a recipe; None: it has a source a line."""
-    if (suffix := suffix_of(path)) not in TABLES or path.is_fifo():
-        return None
-    path, kind = existing_file(path), suffix[1:]
-    tables = [each for each in known if kind in each.names]
-    alike = next((each for each in tables if Path(each.names[kind]).name == path.name), next(iter(tables), None))
-    if kind == "tsv" and not _has_more_columns(path, alike, known):
-        return None
-    if alike is None:
-        return PairFiles.model_validate({kind: str(path), **_usual_columns(path, kind, known, languages)})
-    return alike.model_copy(update={kind: str(path), **OF_TRAINING})
+def _check_name(path: Path) -> None:
+    """Raises InputError for what cannot be read twice, and for a name that is no text."""
+    if path.is_fifo():
+        raise InputError(f"{path}: expected a file, as columns are looked at first; got a pipe. Write it to a file.")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(path)!a}: its name is not UTF-8. Rename it.") from None
 
 
-def _has_more_columns(path: Path, alike: PairFiles | None, known: Sequence[PairFiles]) -> bool:
-    """Whether a tab-separated file has more columns than a source."""
-    between = (alike and alike.separator) or "\t"
-    columns = len(alike.sources) if alike else _of_sources(known)[0]
-    return next(text_lines(path), "").count(between) >= columns
+def _alike(path: Path, kind: str, known: Known) -> list[list[PairFiles]]:
+    """The recipe's files of a kind, as far as there are any: this very one; of this name; all."""
+    tables = [each for each in known.files if kind in each.names]
+    same = [each for each in tables if (known.root / each.names[kind]).resolve() == path.resolve()]
+    named = [each for each in tables if Path(each.names[kind]).name == path.name]
+    return [group for group in (same, named, tables) if group]
 
 
-def _of_sources(known: Sequence[PairFiles]) -> tuple[int, str | None]:
-    """How many columns sources have, and what stands between them."""
-    found = ((len(each.sources), each.source_separator) for each in known)
-    return max(found, key=lambda each: each[0], default=(1, None))
-
-
-def _usual_columns(path: Path, kind: str, known: Sequence[PairFiles], languages: tuple[str, str]) -> dict[str, Any]:
-    """Those of a file of a kind that the recipe has none of: by the names source and target, or the languages'."""
-    if kind == "jsonl":
-        return {}
+def _columns(path: Path, kind: str, between: str) -> Sequence[Key]:
     if kind == "tsv":
-        columns, between = _of_sources(known)
-        return {"source_column": tuple(range(columns)), "target_column": columns, "source_separator": between}
-    found = [*tmx_languages(path)] if kind == "tmx" else csv_header(path)
-    called = [("source", "target"), *([tuple(matching(each, found) for each in languages)] if all(languages) else [])]
-    for source, target in called:
-        if source in found:
-            return {"source_column": source, "target_column": target}
-    if kind == "csv" and len(found) < 3:
-        return {}
-    there = ", ".join(found)
-    if kind == "tmx":
-        wanted = (
-            " and ".join(languages) if all(languages) else "the languages of the model, which its recipe does not say"
-        )
-        raise InputError(f"{path}: expected units in {wanted}; it has {there}.")
-    wanted = " or ".join(" and ".join(each) for each in called)
-    raise InputError(f"{path}: expected columns called {wanted}; it has {there}.")
+        return range(max((line.count(between) + 1 for line in text_lines(path)), default=0))
+    if kind == "csv":
+        return csv_header(path)
+    return jsonl_keys(path) if kind == "jsonl" else [*tmx_languages(path)]
 
 
-def _note(path: Path, files: PairFiles, known: Sequence[PairFiles], answered: bool) -> str:
-    """Which columns were read, where that is a guess."""
-    if isinstance(files.keys[0], str) or any(files.names.keys() & each.names.keys() for each in known):
+def _fitting(alike: Sequence[Sequence[PairFiles]], table: PairTable) -> Sequence[PairFiles]:
+    """Of the first group with any, those whose sources the table has; else the first, to say what is missing."""
+    for group in alike:
+        if found := [each for each in group if all(map(table.has, each.keys[:-1]))]:
+            return found
+    return alike[0][:1] if alike else []
+
+
+def _guessed(table: PairTable, known: Known) -> PairFiles:
+    """Of a kind that the recipe has none of: columns called source and target, or by languages; or the first ones.
+
+    Raises:
+        InputError: there are more, and they are called otherwise.
+    """
+    number, between = known.sources
+    place = {table.kind: str(table.path), "source_separator": between}
+    source, target = (_called(table, *each) for each in zip(("source", "target"), known.languages, strict=True))
+    if table.kind == "csv" and number == 1 and len(table.columns) == 2:
+        source = source or (next(str(each) for each in table.columns if each != target) if target else None)
+    if source is not None and table.kind != "tsv":
+        return PairFiles.model_validate({**place, "source_column": source, "target_column": target or "target"})
+    if table.kind == "tsv" or (table.kind == "csv" and len(table.columns) <= number + 1):
+        return PairFiles.model_validate({**place, "source_column": tuple(range(number)), "target_column": number})
+    if table.kind == "jsonl":
+        return PairFiles.model_validate(place)
+    names = " or ".join(each for each in ("source" if table.kind == "csv" else "", known.languages[0]) if each)
+    wanted = f"column {names}" if names else "the language that the model reads, which its recipe does not say"
+    raise InputError(f"{table.path}: expected the source in {wanted}; it has {table}.")
+
+
+def _called(table: PairTable, side: str, language: str) -> str | None:
+    """The column that is called by a side, a language's name or its code; None: there is none, or there are several."""
+    names = {side, name_of(base_of(language)).lower()} if language else {side}
+    columns = [each for each in table.columns if isinstance(each, str)]
+    if found := [each for each in columns if each.strip().lower() in names]:
+        return found[0]
+    return alike if language and (alike := matching(language, columns)) in columns else None
+
+
+def _pairs(files: PairFiles, table: PairTable, answered: bool) -> Iterator[tuple[str, str]]:
+    """Each with its target, "" where there is none."""
+    if files.jsonl is not None:  # objects may lack theirs
+        *sources, target = map(str, files.keys)
+        optional = target if answered else ""
+        rows = jsonl_rows(table.path, [*sources, *([target] if answered else [])], optional)
+        between = separator_of(files.source_separator)
+        return ((between.join(row[: len(sources)]), row[-1] if answered else "") for _, row in rows)
+    read = files if answered else files.model_copy(update={"target_column": files.keys[0]})
+    return ((source, target) for _, source, target in read_pairs(read, Path()))
+
+
+def _missing(table: PairTable, targets: Sequence[Key]) -> str:
+    """Why there are no targets."""
+    if len(targets) > 1:
+        return f"the recipe has several columns of targets: {', '.join(map(str, targets))}. {TWO_FILES}"
+    counted = " (counted from 0)" if isinstance(targets[0], int) else ""
+    return f"expected the target in column {targets[0]}{counted}; it has {table}."
+
+
+def _note(path: Path, files: PairFiles, table: PairTable, known: Known) -> str:
+    """Which columns were read, where neither the recipe nor their names say it."""
+    if isinstance(files.keys[0], str) or any(table.kind in each.names for each in known.files):
         return ""
-    columns = "the first column was" if len(files.sources) == 1 else f"the first {len(files.sources)} columns were"
-    target = ", the next as the target" if answered else ""
-    return f"{path}: {columns} read as the source{target}; the recipe has no .{next(iter(files.names))} to go by."
-
-
-def _has_targets(files: PairFiles, path: Path) -> bool:
-    """Whether the file has the column of the targets at all."""
-    target = files.keys[-1]
-    if files.csv is not None:
-        return csv_has(path, target)
-    if files.jsonl is not None:
-        return jsonl_has(path, str(target))
-    if files.tmx is not None:
-        found = tmx_languages(path)
-        return matching(str(target), found) in found
-    return True
+    number = len(files.sources)
+    columns = "the first column was" if number == 1 else f"the first {number} columns were"
+    target = ", the next as the target" if table.has(number) else ""
+    called = f" ({table})" if table.kind == "csv" else ""
+    return f"{path}: {columns} read as the source{target}{called}; the recipe has no .{table.kind} to go by."

@@ -104,8 +104,10 @@ def _open_quote(first: int, last: int) -> str:
     )
 
 
-def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
+def jsonl_rows(path: Path, keys: Sequence[str], optional: str = "") -> Iterator[Row]:
     """Of objects, one a line; `translation.en` is the key of an object in an object. Blank lines are none.
+
+    optional: one of the keys, which gives "" where it is missing or null.
 
     Raises InputError for lines that are no objects, lack a key, or have something else than text or a number there; for
     half characters, which JSON can write and UTF-8 cannot.
@@ -117,7 +119,7 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
             continue
         try:
             row = json.loads(line, parse_int=str, parse_float=str, parse_constant=_no_number)
-            found = [_value(row, key) for key in keys]
+            found = [_or_empty(row, key) if key == optional else _value(row, key) for key in keys]
         except (ValueError, KeyError, TypeError, RecursionError):
             found = [None]
         if None in found:
@@ -140,16 +142,24 @@ def jsonl_rows(path: Path, keys: Sequence[str]) -> Iterator[Row]:
         )
 
 
-def jsonl_has(path: Path, key: str) -> bool:
-    """Whether the first object has a key; yes, where it is no object, which `jsonl_rows` tells."""
-    first = next((line for line in read_lines(path) if line.strip()), "{}")
+def jsonl_keys(path: Path) -> list[str]:
+    """The keys that objects have, of which some may lack some; `translation.en` is one of an object in an object."""
+    found: dict[str, None] = {}
+    for line in read_lines(path):
+        if line.strip():
+            found |= dict.fromkeys(_keys_of(line))
+    return [*found]
+
+
+def _keys_of(line: str) -> Iterator[str]:
     try:
-        _value(json.loads(first), key)
-    except KeyError:
-        return False
-    except (ValueError, TypeError, RecursionError):
-        pass
-    return True
+        row = json.loads(line)
+    except (ValueError, RecursionError):  # which `jsonl_rows` tells
+        return
+    for key, value in row.items() if isinstance(row, dict) else ():
+        yield key
+        if isinstance(value, dict):
+            yield from (f"{key}.{inner}" for inner in value)
 
 
 def _no_number(name: str) -> str:
@@ -167,6 +177,14 @@ def _value(row: Any, key: str) -> str | None:
     if isinstance(value, bool):
         return json.dumps(value)
     return value if isinstance(value, str) else None
+
+
+def _or_empty(row: Any, key: str) -> str | None:
+    """The same, "" for null and where there is none."""
+    inner = row
+    for part in [key] if key in row else key.split(".", 1):
+        inner = inner.get(part) if isinstance(inner, dict) else inner
+    return "" if inner is None else _value(row, key)
 
 
 def _others(line: str, keys: Sequence[str]) -> str:

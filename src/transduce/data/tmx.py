@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from transduce.core.errors import InputError
 from transduce.core.languages import matching
-from transduce.data.files import existing_file, read_blocks
+from transduce.data.files import archive_of, existing_file, read_blocks
 
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # hold codes of the original format, which are no text
 Unit = tuple[int, dict[str, str]]  # its line, from 1, and its texts by language, as the file calls it
@@ -22,7 +22,7 @@ def tmx_rows(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, list[s
     Raises:
         InputError: no unit has one of the languages; what `tmx_languages` refuses.
     """
-    found = tmx_languages(existing_file(path))
+    found = tmx_languages(path)
     chosen = [matching(language, found) for language in languages]
     if missing := [language for language in chosen if language not in found]:
         raise InputError(f"{path}: expected units in {' and '.join(missing)}; it has {', '.join(found)}.")
@@ -35,7 +35,8 @@ def tmx_languages(path: Path) -> dict[str, int]:
     Raises:
         InputError: as `tmx_units`; no unit has a text.
     """
-    return _counted(path, (status := path.stat()).st_size, status.st_mtime_ns)
+    path = existing_file(path)
+    return _counted(path, (status := (archive_of(path) or path).stat()).st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
+from transduce.data.input_file import InputFile
 from transduce.pipeline.pipeline import Pipeline
 
 NOBODY = "name a model, or outputs to score."
@@ -92,21 +93,35 @@ def check_kinds(models: Mapping[str, Pipeline], sources: bool, outputs: bool, so
         raise InputError(f"A language model is judged by likelihood, which {others} do not have; leave them out.")
 
 
-def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> Texts | None:
-    """What a source in the format of the first model's task holds; None where it has one input a line.
+def inputs_of(models: Mapping[str, Pipeline], path: Path, references: str = "") -> InputFile | None:
+    """What a file in the format of the first model's task holds; None where it has one input a line.
+
+    Args:
+        references: what others are called that were given besides; "": none were.
 
     Raises:
-        InputError: it holds no answers; references were named besides.
+        InputError: it holds no answers, and none were given besides; or both.
     """
-    if not models or not isinstance(files.source, Path):
+    found = next(iter(models.values())).task.read_inputs(path) if models else None
+    if found is None:
         return None
-    found = next(iter(models.values())).task.read_inputs(files.source)
+    if references and any(found.references):
+        raise InputError(f"{path} holds the correct answers itself: leave out {references}.")
+    if not references and not any(found.references):
+        more = f": {found.missing}" if found.missing else "."
+        raise InputError(f"{path}: no input has a correct answer, so there is nothing to compare with{more}")
+    return found
+
+
+def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> Texts | None:
+    """The texts of a source in the format of the first model's task; None where it has one input a line."""
+    if not isinstance(files.source, Path):
+        return None
+    found = inputs_of(models, files.source, "--reference" if files.references else "")
     if found is None:
         return None
     if files.references:
-        raise InputError(f"{files.source} holds the correct answers itself: leave out --reference.")
-    if not any(found.references):
-        raise InputError(f"{files.source}: no input has a correct answer, so there is nothing to compare with.")
+        found = found.answered([lines_of(path) for path in files.references], str(files.source))
     answered = [place for place, several in enumerate(found.references) if several]
     given = {name: found.outputs(path) for name, path in files.outputs.items()}
     outputs = {name: [lines[place] for place in answered] for name, lines in given.items()}

@@ -22,7 +22,7 @@ from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, Split, dra
 from transduce.data.input_file import InputFile
 from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Parts
-from transduce.data.pair_inputs import read_pair_inputs
+from transduce.data.pair_inputs import Known, read_pair_inputs
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
@@ -166,9 +166,9 @@ class Translation(TextTask):
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """The pairs of a .csv, .jsonl, .tmx or .tsv; see `transduce.data.pair_inputs`."""
-        data, config = self.data, self.config
-        known = [*data.test.values(), *([data.validation] if data.validation else []), *data.train]
-        return read_pair_inputs(path, known, (config.source, config.target))
+        data, languages = self.data, (self.config.source, self.config.target)
+        files = [*data.test.values(), *([data.validation] if data.validation else []), *data.train]
+        return read_pair_inputs(path, Known(files, self.root, languages))
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""

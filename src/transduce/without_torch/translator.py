@@ -70,7 +70,8 @@ class Translator:
         lexicon: what shortlists are made of; None = the file holds none.
         single_sentences: whether they were trained on pairs of single sentences.
 
-    task: what the first model's recipe says of its task, such as its languages. data: what it says of its files.
+    config: the first model's recipe.
+    task: what the first model's recipe says of its task, such as its languages.
     search: settings of search, by key; those that `predict` is given come in their place.
     readable: the longest source, in tokens, that is read in one piece.
     """
@@ -86,7 +87,7 @@ class Translator:
         self.members, self.mean, self.lexicon = list(members), mean, lexicon
         self.single_sentences = single_sentences
         self.name = str(config.get("name", ""))
-        self.task, self.data, self.search = (section_of(config, name) for name in ("task", "data", "search"))
+        self.config, self.task, self.search = config, section_of(config, "task"), section_of(config, "search")
         self.readable, self.source_columns = readable(config), source_columns(config)
 
     def __repr__(self) -> str:
