@@ -170,6 +170,25 @@ def test_columns_that_nobody_named_are_told(run: Run, tiny_run: Path, tmp_path: 
     assert told in report["note"]
 
 
+def test_a_table_of_sources_goes_with_a_file_of_targets(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
+    digits, words = tiny_corpus / "test.digits", tiny_corpus / "test.words"
+    table, both = tiny_corpus / "sources.csv", tiny_corpus / "both.csv"
+    sides = [path.read_text(encoding="utf-8").splitlines() for path in (digits, words)]
+    table.write_text("number,source\n" + "".join(f"1,{each}\n" for each in sides[0]), encoding="utf-8")
+    pairs = "".join(f"{one},{other}\n" for one, other in zip(*sides, strict=True))
+    both.write_text("source,target\n" + pairs, encoding="utf-8")
+    for verb, option in (("score", "--target"), ("evaluate", "--reference")):
+        lines, found = (run(verb, tiny_run, "--source", each, option, words) for each in (digits, table))
+        assert lines.code == found.code == 0, found.err
+        assert lines.out == found.out == run(verb, tiny_run, "--source", both).out
+        refused = run(verb, tiny_run, "--source", both, option, words)
+        assert (refused.code, f"leave out {option}" in refused.err) == (2, True), refused.err
+    alone = run("evaluate", tiny_run, "--source", table)
+    assert (alone.code, "expected the target in column target; it has number, source" in alone.err) == (2, True)
+    texts = transduce.evaluate(tiny_run, source=table, reference=sides[1], metrics="chrf")
+    assert texts.scores == transduce.evaluate(tiny_run, both, metrics="chrf").scores
+
+
 def test_evaluate_reports_figures_with_signature_and_interval(run: Run, tiny_run: Path, tiny_corpus: Path) -> None:
     files = ("--source", tiny_corpus / "test.digits", "--reference", tiny_corpus / "test.words")
     report = json.loads(run("evaluate", tiny_run, *files, "--json", "--metric", "chrf").out)

@@ -214,6 +214,17 @@ def test_evaluate_scores_the_direction_asked_for(run: Path, corpus: Path, tmp_pa
     assert json.loads(done.out)["likelihood"]["tokens"] == trained["likelihood"]["tokens"]
 
 
+def test_score_is_of_the_direction_asked_for(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("eins zwei\n", encoding="utf-8")
+    (tmp_path / "out").write_text("un deux\n", encoding="utf-8")
+    files = ["--source", str(tmp_path / "in"), "--target", str(tmp_path / "out")]
+    done = command(tmp_path, "score", str(run), *files, "--to", "fr")
+    wanted = transduce.load(run).score(">>fr<< eins zwei", "un deux")
+    assert float(done.out.split("\t")[0]) == pytest.approx(wanted.log_probability, abs=1e-3)
+    done = command(tmp_path, "score", str(run), *files)
+    assert done.code == 2 and "say which" in done.err
+
+
 def test_every_sentence_of_a_text_is_read_behind_its_tags() -> None:
     plain = translator("bpe")
     text = ">>fr<<  Ba de. Fi go.\nKu la."
