@@ -75,8 +75,9 @@ the training would do.
 SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     (
         '[task] kind = "translation"',
-        "Text pairs. `evaluate` and `predict` read a .csv, .jsonl, .tmx or .tsv in the columns of the recipe's file of "
-        "the same name, else of the same kind. A .tsv with no more columns than a source has one source a line.",
+        "Text pairs. `evaluate`, `score` and `predict` read a .csv, .jsonl, .tmx or .tsv in the columns that the "
+        "recipe names for this file, else for one of the same name, else for one of the same kind. A .tsv with no more "
+        "columns than a source is read as one source a line.",
         TranslationConfig,
     ),
     (

@@ -90,17 +90,15 @@ def _data_file(models: Models, path: Path, columns: Columns, outputs: dict[str, 
     """In the format of the first model's task, which holds the answers; else tab-separated."""
     if columns is not None:
         raise InputError(
-            "columns: those of a file are the recipe's; of a tab-separated one the first is read as source, the second "
-            "as answer. Leave it out, or give a table."
+            "columns: for mappings and tables. A file has the columns of the model's recipe, or source and answer in "
+            "the first two. Leave it out."
         )
     for model in models.values():
         if model.task.read_inputs(path) is not None:
             return Files(path, [], outputs)
         break
     if several := [name for name, model in models.items() if model.source_columns.number > 1]:
-        raise InputError(
-            f"{path}: {several[0]} reads several columns: expected them and that of the answers in a .tsv."
-        )
+        raise InputError(f"{path}: expected a .tsv with the source columns that {several[0]} reads, and the answers.")
     reads = not models or any("source" in model.task.columns for model in models.values())
     return Files(TsvColumn(path, 0) if reads else None, [TsvColumn(path, 1)], outputs)
 

@@ -28,9 +28,9 @@ def evaluate(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="The inputs, one a line; or a file with the references besides: pairs in a .tsv, .csv, .jsonl or .tmx "
-            "with the recipe's columns, for classification a .csv or .jsonl, SQuAD's JSON, stories in bAbI's format. A "
-            "language model has none."
+            help="The inputs, one a line; or a file that holds the references, too: pairs in a .tsv, .csv, .jsonl or "
+            ".tmx with the recipe's columns, for classification a .csv or .jsonl, SQuAD's JSON, stories in bAbI's "
+            "format. A language model has none."
         ),
     ] = None,
     reference: Annotated[

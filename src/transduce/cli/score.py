@@ -63,7 +63,7 @@ def score(
     sides = options.columns(tsv, source_column, target_column)
     if [sides, target or source].count(None) != 1:
         raise InputError(
-            "name --target (and --source, if the model reads one), or one file with both: as --source, or a --tsv."
+            "name --target (and --source, if the model reads one), or one file with both sides as --source or --tsv."
         )
     use: dict[str, Any] = {"trust_code": trust_code, "ensemble": ensemble}
     pipeline = load(model, **use, device="cpu" if engine == "ray" else device)
@@ -135,7 +135,9 @@ def _with_targets(path: Path, file: "InputFile | None") -> tuple[list[str], list
         more = f" ({file.missing.rstrip('.')})" if file and file.missing else ""
         raise InputError(f"{path}: holds no targets{more}; name their file with --target.")
     if lacking := sum(not each for each in file.references):
-        raise InputError(f"{path}: {lacking:,} of {len(file.texts):,} pairs have no target. Delete them, or add it.")
+        raise InputError(
+            f"{path}: {lacking:,} of {len(file.texts):,} pairs have no target. Add the targets, or delete the pairs."
+        )
     return file.texts, [several[0] for several in file.references]
 
 

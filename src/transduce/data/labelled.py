@@ -176,7 +176,7 @@ def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
 
 
 def has_labels(file: LabelledFile, root: Path) -> bool:
-    """Whether a .csv or .jsonl has the column of the labels at all: the first line says it."""
+    """Whether a .csv or .jsonl has the column of the labels at all."""
     path = located(root, file.file)
     if format_of(path) == ".csv":
         return csv_has(path, file.label)

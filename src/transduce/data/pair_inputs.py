@@ -39,7 +39,7 @@ class Known:
 
 @dataclass(frozen=True)
 class PairTable:
-    """A file with columns, of which a .csv has names, .jsonl the first object's keys, .tmx languages, .tsv numbers."""
+    """A file with columns: those of a .csv have names, of .jsonl keys, of .tmx languages, of .tsv numbers."""
 
     path: Path
     kind: str
@@ -49,11 +49,7 @@ class PairTable:
         """Whether it has a column."""
         if isinstance(key, int):
             return key < len(self.columns)
-        return self.named(key) in self.columns
-
-    def named(self, key: str) -> str:
-        """What the column is called that a language means, in a translation memory; else the key."""
-        return matching(key, map(str, self.columns)) if self.kind == "tmx" else key
+        return key in self.columns or (self.kind == "tmx" and matching(key, map(str, self.columns)) in self.columns)
 
     def __str__(self) -> str:
         return f"{len(self.columns)} columns" if self.kind == "tsv" else ", ".join(map(str, self.columns))
@@ -62,8 +58,8 @@ class PairTable:
 def read_pair_inputs(path: Path, known: Known) -> InputFile | None:
     """The sources of a file of pairs, with the targets if it has them; None: the file has a source a line.
 
-    A tab-separated file has a source a line, unless some line has more columns than a source. Objects and units
-    may lack their targets.
+    A tab-separated file has a source a line, unless some line has more columns than a source. Objects of .jsonl and
+    units of .tmx may lack their targets.
 
     Raises:
         InputError: as `read_pairs`; the recipe and the names of columns do not say what is meant; it is a pipe.
@@ -102,9 +98,9 @@ def known_of(config: Mapping[str, Any]) -> Known:
 
 
 def _check_name(path: Path) -> None:
-    """Raises InputError for what cannot be read twice, and for a name that is no text."""
+    """Raises InputError for a pipe, which cannot be read twice, and for a name that is no text."""
     if path.is_fifo():
-        raise InputError(f"{path}: expected a file, as columns are looked at first; got a pipe. Write it to a file.")
+        raise InputError(f"{path}: expected a file, which is read twice; got a pipe. Write its text to a file first.")
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -170,9 +166,8 @@ def _pairs(files: PairFiles, table: PairTable, answered: bool) -> Iterator[tuple
     """Each with its target, "" where there is none."""
     if files.jsonl is not None:  # objects may lack theirs
         *sources, target = map(str, files.keys)
-        optional = target if answered else ""
-        rows = jsonl_rows(table.path, [*sources, *([target] if answered else [])], optional)
-        between = separator_of(files.source_separator)
+        keys, between = [*sources, target] if answered else sources, separator_of(files.source_separator)
+        rows = jsonl_rows(table.path, keys, optional=target if answered else "")
         return ((between.join(row[: len(sources)]), row[-1] if answered else "") for _, row in rows)
     read = files if answered else files.model_copy(update={"target_column": files.keys[0]})
     return ((source, target) for _, source, target in read_pairs(read, Path()))
