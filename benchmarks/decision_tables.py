@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from markdown_table import markdown_table
+from metric_headings import Metric, metric_of
 from no_recipe_tables import how
 
 HEAD = """
@@ -18,20 +19,20 @@ Record = dict[str, Any]
 USUAL = "as-decided"
 
 
-def section(records: Sequence[Record], letters: dict[str, str]) -> str:
-    """Of docs/results.md; letters: what each signature is called there."""
-    parts = ["", scores_table(records, letters).rstrip()]
+def section(records: Sequence[Record], headings: dict[Metric, str]) -> str:
+    """Of docs/results.md; headings: what each metric is called there."""
+    parts = ["", scores_table(records, headings).rstrip()]
     if timed := [record for record in records if not record["busy"]]:
         parts += ["Minutes, where no other work ran beside:", promises_table(timed).rstrip()]
     return "\n\n".join([*parts, how(records)]) + "\n"
 
 
-def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:
+def scores_table(records: Sequence[Record], headings: dict[Metric, str]) -> str:
     """A line for each variant; of each data set the metric that chooses its weights, and the loss."""
-    names = list(dict.fromkeys(name for record in records for name in record["trainings"]))
-    head = ["", *(f"`{record['recipe']}`: {letters[_signature(record, key)]}" for record, key in _columns(records))]
+    variants = list(dict.fromkeys(name for record in records for name in record["trainings"]))
+    head = ["", *(f"`{record['recipe']}`: {headings[_metric(record, key)]}" for record, key in _columns(records))]
     rows = []
-    for name in names:
+    for name in variants:
         found = [(record["trainings"].get(name), key) for record, key in _columns(records)]
         rows.append([_called(name), *("" if each is None else _figure(each, key) for each, key in found)])
     return markdown_table(head, rows)
@@ -57,8 +58,8 @@ def _columns(records: Sequence[Record]) -> list[tuple[Record, str]]:
     return [(record, key) for record in records for key in (record["metric"], "loss")]
 
 
-def _signature(record: Record, key: str) -> str:
-    return next(score["signature"] for score in record["scores"] if score["metric"] == key)
+def _metric(record: Record, key: str) -> Metric:
+    return next(metric_of(score) for score in record["scores"] if score["metric"] == key)
 
 
 def _figure(training: Record, key: str) -> str:

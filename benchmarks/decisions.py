@@ -25,6 +25,7 @@ from transduce.recipe.recipe import Recipe, Table, load_recipe
 
 sys.path.insert(0, str(Path(__file__).parent))
 from decision_tables import USUAL, promises_table, scores_table
+from metric_headings import unnumbered
 from no_recipe import plan_command, run
 from records import save_measurement
 
@@ -47,8 +48,8 @@ def main() -> None:
         if asked.record:
             found = {key: value for key, value in records[-1].items() if key != "seconds"}
             save_measurement(f"decisions/{recipe.name}", records[-1]["seconds"], **found)
-    names = {each["signature"]: each["name"] for record in records for each in record["scores"]}
-    print(f"\n{scores_table(records, names)}\n{promises_table(records)}")
+    headings = unnumbered(score for record in records for score in record["scores"])
+    print(f"\n{scores_table(records, headings)}\n{promises_table(records)}")
 
 
 def arguments() -> argparse.Namespace:

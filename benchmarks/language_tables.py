@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from markdown_table import markdown_table
+from metric_headings import Metric, metric_of
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 HEAD = """
@@ -17,9 +18,9 @@ language and with each seed. An ensemble is of all seeds of a language.
 Record = dict[str, Any]
 
 
-def section(record: Record, letters: dict[str, str]) -> str:
-    """Of docs/results.md; letters: what each signature is called there."""
-    shown = [_shown(score, letters[score["signature"]]) for score in deciding(record)]
+def section(record: Record, headings: dict[Metric, str]) -> str:
+    """Of docs/results.md; headings: what each metric is called there."""
+    shown = [_shown(score, headings[metric_of(score)]) for score in deciding(record)]
     parts = [f"\n### {record['recipe']}", *shown, published(RECIPES / f"{record['recipe']}.toml"), _how(record)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

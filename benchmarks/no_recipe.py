@@ -45,6 +45,7 @@ from transduce.runtime.settings import repeatable
 from transduce.tasks.translation import TranslationData
 
 sys.path.insert(0, str(Path(__file__).parent))
+from metric_headings import unnumbered
 from no_recipe_tables import NAMES, scores_table, times_table
 from records import save_record
 from speed import WORKERS, make_environments, python
@@ -66,8 +67,8 @@ def main() -> None:
         save_record(asked.runs / name / "compared.json", records[-1])
         if asked.record:
             save_record(RECORDS / f"{name}.json", records[-1])
-    names = {score["signature"]: score["name"] for record in records for score in record["scores"]}
-    print(f"\n{scores_table(records, names)}\nMinutes:\n\n{times_table(records)}")
+    headings = unnumbered(score for record in records for score in record["scores"])
+    print(f"\n{scores_table(records, headings)}\nMinutes:\n\n{times_table(records)}")
 
 
 def arguments() -> argparse.Namespace:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from markdown_table import markdown_table
+from metric_headings import Metric, metric_of
 
 HEAD = """
 ## Without a recipe
@@ -17,17 +18,17 @@ Record = dict[str, Any]
 NAMES = {"plan": "no recipe", "recipe": "the recipe", "trainer": "Seq2SeqTrainer"}
 
 
-def section(records: Sequence[Record], letters: dict[str, str]) -> str:
-    """Of docs/results.md; letters: what each signature is called there."""
+def section(records: Sequence[Record], headings: dict[Metric, str]) -> str:
+    """Of docs/results.md; headings: what each metric is called there."""
     shown = [
         f"{name}: {line}"
         for name, line in (("Without a recipe", how(records)), ("Seq2SeqTrainer", _trainer(records)))
         if line
     ]
-    return "\n\n".join(["", scores_table(records, letters).rstrip(), times_table(records).rstrip(), *shown]) + "\n"
+    return "\n\n".join(["", scores_table(records, headings).rstrip(), times_table(records).rstrip(), *shown]) + "\n"
 
 
-def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:
+def scores_table(records: Sequence[Record], headings: dict[Metric, str]) -> str:
     """By each data set's first metric: the score of each, and what `no recipe` has more, with its interval."""
     head = [
         "data set of",
@@ -41,7 +42,7 @@ def scores_table(records: Sequence[Record], letters: dict[str, str]) -> str:
         found, more = score["systems"], score["differences"]
         figures = [f"{found[who]['value']:.2f}" if who in found else "" for who in NAMES]
         differences = [_difference(more[who]) if who in more else "" for who in ("recipe", "trainer")]
-        rows.append([_name(record), letters[score["signature"]], *figures, *differences])
+        rows.append([_name(record), headings[metric_of(score)], *figures, *differences])
     return markdown_table(head, rows)
 
 

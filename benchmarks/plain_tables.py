@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from markdown_table import markdown_table
+from metric_headings import Metric, metric_of
 
 HEAD = """
 ## Beside a plain Transformer
@@ -14,13 +15,13 @@ files of the recipe, translates greedily. *p* and the intervals are of a paired 
 Record = dict[str, Any]
 
 
-def section(records: Sequence[Record], letters: dict[str, str]) -> str:
-    """Of docs/results.md; letters: what each signature is called there."""
+def section(records: Sequence[Record], headings: dict[Metric, str]) -> str:
+    """Of docs/results.md; headings: what each metric is called there."""
     lines = [f"`{record['settings']['recipe']}`: {in_words(record)}" for record in records]
-    return "\n\n".join(["", table(records, letters).rstrip(), *lines]) + "\n"
+    return "\n\n".join(["", table(records, headings).rstrip(), *lines]) + "\n"
 
 
-def table(records: Sequence[Record], letters: dict[str, str]) -> str:
+def table(records: Sequence[Record], headings: dict[Metric, str]) -> str:
     """A line for each test and metric."""
     head = ["recipe", "test set", "metric", "the recipe", "plain Transformer", "the recipe less the plain one", "p"]
     rows = []
@@ -32,7 +33,7 @@ def table(records: Sequence[Record], letters: dict[str, str]) -> str:
                 [
                     f"`{record['settings']['recipe']}`",
                     score["test"],
-                    letters[score["signature"]],
+                    headings[metric_of(score)],
                     f"{ours['value']:.2f}",
                     f"{plain['value']:.2f}",
                     f"{difference['value']:+.2f}{interval}",

@@ -43,6 +43,7 @@ from transduce.runtime.environment import library_versions, machine, source_comm
 from transduce.tasks.translation import TranslationData
 
 sys.path.insert(0, str(Path(__file__).parent))
+from metric_headings import unnumbered
 from plain_tables import in_words, table
 from records import save_record
 
@@ -252,7 +253,7 @@ def main() -> None:
     tell(report, asked.folder)
     if asked.against:
         record = {**report, "scores": compared(report, asked.folder, asked.against)}
-        print(f"\n{table([record], {score['signature']: score['name'] for score in record['scores']})}")
+        print(f"\n{table([record], unnumbered(record['scores']))}")
         if asked.record:
             save_record(RECORDS / f"{recipe.name}.json", record)
 

@@ -17,6 +17,7 @@ import language_tables
 import no_recipe_tables
 import plain_tables
 from markdown_table import markdown_table
+from metric_headings import Metric, metric_of, numbered
 
 PAGE = Path(__file__).with_name("results.md")
 READMES = {  # each with the head of its table, and the colon of its language
@@ -111,53 +112,47 @@ def page() -> str:
     plain, decided = _read(PLAIN), _read(DECISIONS)
     scores = [score for each in records for score in _all_scores(each)]
     scores += [score for each in [*comparisons, *languages, *no_recipe, *plain, *decided] for score in each["scores"]]
-    metrics = {score["signature"]: score["name"] for score in scores}
-    letters = {signature: f"{name} ({number})" for number, (signature, name) in enumerate(_ordered(metrics), start=1)}
-    sections = "".join(_section(recipe, records, letters) for recipe in sorted({each["recipe"] for each in records}))
-    by_language = "".join(language_tables.section(each, letters) for each in languages)
-    compared = "".join(comparison_section(each, letters) for each in comparisons)
+    headings = numbered(scores)
+    sections = "".join(_section(recipe, records, headings) for recipe in sorted({each["recipe"] for each in records}))
+    by_language = "".join(language_tables.section(each, headings) for each in languages)
+    compared = "".join(comparison_section(each, headings) for each in comparisons)
     more = language_tables.HEAD + by_language if languages else ""
-    more += no_recipe_tables.HEAD + no_recipe_tables.section(no_recipe, letters) if no_recipe else ""
-    more += decision_tables.HEAD + decision_tables.section(decided, letters) if decided else ""
-    more += plain_tables.HEAD + plain_tables.section(plain, letters) if plain else ""
+    more += no_recipe_tables.HEAD + no_recipe_tables.section(no_recipe, headings) if no_recipe else ""
+    more += decision_tables.HEAD + decision_tables.section(decided, headings) if decided else ""
+    more += plain_tables.HEAD + plain_tables.section(plain, headings) if plain else ""
     more += COMPARED + compared if comparisons else ""
-    return HEAD + sections + more + _signatures(letters) + _trainings(records)
+    return HEAD + sections + more + _signatures(headings) + _trainings(records)
 
 
-def _ordered(metrics: dict[str, str]) -> Iterable[tuple[str, str]]:
-    return sorted(metrics.items(), key=lambda item: (item[1], item[0]))
-
-
-def _section(recipe: str, records: list[dict[str, Any]], letters: dict[str, str]) -> str:
+def _section(recipe: str, records: list[dict[str, Any]], headings: dict[Metric, str]) -> str:
     chosen = sorted(
         (each for each in records if each["recipe"] == recipe), key=lambda each: (each["change"], each["seed"])
     )
-    used = {score["signature"] for record in chosen for score in _all_scores(record)}
-    columns = [(signature, letter) for signature, letter in letters.items() if signature in used]
-    head = ["seed", "changed", "test set", "search", *(letter for _, letter in columns)]
-    signatures = [signature for signature, _ in columns]
-    rows = [row for record in chosen for row in _rows(record, record["scores"], signatures)]
-    rows += _baselines(chosen, signatures)
+    used = {metric_of(score) for record in chosen for score in _all_scores(record)}
+    metrics = [metric for metric in headings if metric in used]
+    head = ["seed", "changed", "test set", "search", *(headings[metric] for metric in metrics)]
+    rows = [row for record in chosen for row in _rows(record, record["scores"], metrics)]
+    rows += _baselines(chosen, metrics)
     if not any(record["change"] for record in chosen):
         head, rows = _without(head, rows, "changed")
     if not any(score["search"] for record in chosen for score in record["scores"]):
         head, rows = _without(head, rows, "search")
-    more = [text for record in chosen for text in _further(record, letters)]
+    more = [text for record in chosen for text in _further(record, headings)]
     return "\n\n".join([f"\n## {recipe}", markdown_table(head, rows).rstrip(), *more]) + "\n"
 
 
-def _further(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+def _further(record: dict[str, Any], headings: dict[Metric, str]) -> Iterable[str]:
     """What stands below the table."""
-    yield from _against(record, letters)
-    yield from _restarts(record, letters)
-    yield from _groups(record, letters)
+    yield from _against(record, headings)
+    yield from _restarts(record, headings)
+    yield from _groups(record, headings)
 
 
-def _against(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+def _against(record: dict[str, Any], headings: dict[Metric, str]) -> Iterable[str]:
     """The difference to another training of the recipe."""
     if found := record.get("against"):
         told = [
-            f"{each['test']}, {letters[each['signature']]} {each['value']:+.2f} "
+            f"{each['test']}, {headings[metric_of(each)]} {each['value']:+.2f} "
             f"[{each['interval'][0]:+.2f}, {each['interval'][1]:+.2f}], p = {each['p_value']:.3f}"
             for each in found["scores"]
         ]
@@ -168,13 +163,13 @@ def _against(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
         )
 
 
-def _restarts(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+def _restarts(record: dict[str, Any], headings: dict[Metric, str]) -> Iterable[str]:
     """How the training was chosen among those with other seeds, and a table of all."""
     if found := record.get("restarts"):
         values: dict[str, dict[str, float]] = {}
         for seed, one in found.items():
             for score in one["scores"]:
-                values.setdefault(f"{score['test']}, {letters[score['signature']]}", {})[seed] = score["value"]
+                values.setdefault(f"{score['test']}, {headings[metric_of(score)]}", {})[seed] = score["value"]
         spreads = [f"{name} {mean(each.values()):.2f} ± {stdev(each.values()):.2f}" for name, each in values.items()]
         yield (
             f"Seed {record['seed']} has the lowest training loss of {len(found)} and is the one above. Mean and "
@@ -187,23 +182,23 @@ def _restarts(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
         yield markdown_table(["seed", "training loss", *values], rows).rstrip()
 
 
-def _groups(record: dict[str, Any], letters: dict[str, str]) -> Iterable[str]:
+def _groups(record: dict[str, Any], headings: dict[Metric, str]) -> Iterable[str]:
     """A table for each test set whose examples are in groups, such as tasks."""
     for test, groups in record.get("groups", {}).items():
-        used = {score["signature"]: None for group in groups.values() for score in group["scores"].values()}
+        used = {metric_of(score): None for group in groups.values() for score in group["scores"].values()}
         rows = []
         for name, group in groups.items():
-            values = {score["signature"]: _figure(score) for score in group["scores"].values()}
+            values = {metric_of(score): _figure(score) for score in group["scores"].values()}
             rows.append([name, *(values.get(each, "") for each in used), f"{group['examples']:,}"])
         yield f"By group of {test}, seed {record['seed']}:"
-        yield markdown_table(["", *(letters[each] for each in used), "examples"], rows).rstrip()
+        yield markdown_table(["", *(headings[each] for each in used), "examples"], rows).rstrip()
 
 
 def _all_scores(record: dict[str, Any]) -> list[dict[str, Any]]:
     return [*record["scores"], *record.get("baseline", {"scores": []})["scores"]]
 
 
-def _baselines(records: list[dict[str, Any]], columns: list[str]) -> list[list[str]]:
+def _baselines(records: list[dict[str, Any]], columns: list[Metric]) -> list[list[str]]:
     """Each once: a baseline has no seed."""
     found: dict[tuple[str, ...], list[str]] = {}
     for record in records:
@@ -214,10 +209,10 @@ def _baselines(records: list[dict[str, Any]], columns: list[str]) -> list[list[s
     return list(found.values())
 
 
-def _rows(record: dict[str, Any], scores: list[dict[str, Any]], columns: list[str]) -> list[list[str]]:
-    found: dict[tuple[str, str], dict[str, str]] = {}
+def _rows(record: dict[str, Any], scores: list[dict[str, Any]], columns: list[Metric]) -> list[list[str]]:
+    found: dict[tuple[str, str], dict[Metric, str]] = {}
     for score in scores:
-        found.setdefault((score["test"], score["search"]), {})[score["signature"]] = _figure(score)
+        found.setdefault((score["test"], score["search"]), {})[metric_of(score)] = _figure(score)
     change = f"`{record['change']}`" if record["change"] else ""
     return [
         [str(record["seed"]), change, test, search, *(values.get(each, "") for each in columns)]
@@ -236,8 +231,8 @@ def _figure(score: dict[str, Any]) -> str:
     return f"{score['value']:.{digits}f}{interval}"
 
 
-def _signatures(letters: dict[str, str]) -> str:
-    rows = [[letter, f"`{signature.replace('|', chr(92) + '|')}`"] for signature, letter in letters.items()]
+def _signatures(headings: dict[Metric, str]) -> str:
+    rows = [[name, f"`{signature.replace('|', chr(92) + '|')}`"] for (_, signature), name in headings.items()]
     return "\n## Signatures\n\n" + markdown_table(["", "signature"], rows)
 
 
@@ -292,12 +287,12 @@ def _minutes(record: dict[str, Any]) -> str:
     return f"{own}, and {record['teachers_seconds'] / 60:.0f} for {teachers}"
 
 
-def comparison_section(record: dict[str, Any], letters: dict[str, str]) -> str:
+def comparison_section(record: dict[str, Any], headings: dict[Metric, str]) -> str:
     """The table of one comparison, with the question, its answer and the published figures."""
     question, published = _asked(record["comparison"])
     shown = _shown_scores(record)
     answers = " ".join(answer(each) for each in shown)
-    parts = [question, answers, _compared(record, shown, letters).rstrip(), *published, _how(record)]
+    parts = [question, answers, _compared(record, shown, headings).rstrip(), *published, _how(record)]
     return f"\n### {record['comparison']}\n\n" + "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -354,12 +349,12 @@ def _shown_scores(record: dict[str, Any]) -> list[dict[str, Any]]:
     return [first, *same, *(one for one in others if one["test"] == first["test"] and one["metric"] == "perplexity")]
 
 
-def _compared(record: dict[str, Any], shown: list[dict[str, Any]], letters: dict[str, str]) -> str:
+def _compared(record: dict[str, Any], shown: list[dict[str, Any]], headings: dict[Metric, str]) -> str:
     head = ["variant"]
     several = len({score["test"] for score in shown}) > 1
     for score in shown:
-        letter = letters[score["signature"]]
-        head += [f"{score['test']}: {letter}" if several else letter, "each seed", "p"]
+        heading = headings[metric_of(score)]
+        head += [f"{score['test']}: {heading}" if several else heading, "each seed", "p"]
     rows = [
         [f"`{name}`", *(cell for score in shown for cell in _cells(score, name, variant)), *_costs(variant)]
         for name, variant in record["variants"].items()

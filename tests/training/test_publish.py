@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import transduce
-from scripts import loaded, page_of_results
+from scripts import ROOT, loaded, page_of_results
 from trained import shown
 from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe
@@ -76,3 +77,17 @@ def test_the_difference_to_another_training(
         one, other = (each[metric] for each in scores)
         assert f"{one['value'] - other['value']:+.2f} [" in page
     assert "Seed 1 less `training.seed=2`, by a paired bootstrap over the sentences: held_out, " in page
+
+
+def test_metrics_of_one_signature_have_a_heading_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """bAbI's errors and Cora's accuracies are counted alike, and so are a decision's loss and a perplexity."""
+    for name in ("babi-1", "cora-1"):
+        shutil.copy(ROOT / f"benchmarks/results/recipes/{name}.json", tmp_path)
+    page = page_of_results(monkeypatch, tmp_path, RECORDS=tmp_path).page()
+    heads = {recipe: page.partition(f"## {recipe}\n\n")[2].partition("\n")[0] for recipe in ("babi", "cora")}
+    assert heads["cora"] == "| seed | test set | accuracy (1) | macro-F1 (4) |"
+    assert heads["babi"] == "| seed | test set | error (2) | error, mean of 20 (3) |"
+    assert page.count("`nrefs:1\\|unit:label\\|case:mixed` |") == 2
+    same = [{"name": name, "signature": "base:e"} for name in ("validation loss", "perplexity")]
+    numbered = loaded("benchmarks/metric_headings.py").numbered
+    assert list(numbered(same).values()) == ["perplexity (1)", "validation loss (2)"]
