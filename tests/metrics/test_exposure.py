@@ -5,8 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from random_models import language_model, translator
+from transduce.inference.teacher_forcing import reports_exposure
 from transduce.metrics.error_rate import edits, errors_at
 from transduce.metrics.exposure import LEAST, Exposure
+from transduce.search.settings import Search
 
 
 def test_errors_at_positions_add_up_to_the_least_edits() -> None:
@@ -70,3 +73,15 @@ def test_outputs_are_compared_by_tokens() -> None:
     found = Exposure.of_outputs([np.zeros(3, np.int64)], [["un", "do", "ing"]], [["un", "doing"]], "token")
     assert found.tallies()["exposure_bias"].value == pytest.approx(100.0)  # one replaced, one inserted, of two
     assert found.tallies()["teacher_forced"].name == "token error rate, teacher-forced"
+
+
+def test_it_is_reported_where_the_decoder_writes_alone() -> None:
+    """CTC adds its own score to the decoder's, so its outputs are not those of the teacher-forced decoder."""
+    random_ = translator()
+    model, task = random_.model, random_.task
+    assert reports_exposure(task, model, True, Search())
+    assert reports_exposure(task, model, True, None)
+    assert not reports_exposure(task, model, True, Search(ctc_weight=0.3))
+    assert not reports_exposure(task, model, None, Search())  # of texts only if the recipe asks for it
+    poems = language_model()
+    assert not reports_exposure(poems.task, poems.model, True, Search())  # nothing is read

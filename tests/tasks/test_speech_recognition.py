@@ -31,6 +31,7 @@ from transduce.pipeline.outline import make_task
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.tasks import speech_recognition
+from transduce.training.finished import read_report
 
 RATE, TONES = 8000, {"a": 300, "b": 700, "c": 1300, "d": 2200}
 SIZES = {
@@ -222,12 +223,16 @@ def test_the_same_alone_and_in_any_batch(trained: Path, corpus: Path) -> None:
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "rnn", updates=20, more="")
     joint = recipe.read_text().replace("hidden = 24", "hidden = 24\nctc_weight = 0.3")
-    recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6"))
+    recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6") + "[search]\nctc_weight = 0.3\n")
     killed = resumed_to_the_same_bytes(recipe)
     assert b"train0.wav" not in (killed / NAME).read_bytes()
     model, (names, _) = transduce.load(killed), names_of(corpus)
-    found, alone = model.predict(names, ctc_weight=0.5), model.predict(names)
+    found, alone = model.predict(names), model.predict(names, ctc_weight=0.0)
     assert [each.log_probability for each in found] != [each.log_probability for each in alone]
+    [last], test = read_log(killed / "log.jsonl")[-1:], read_report(killed)["tests"]["held_out"]  # type: ignore[index]
+    assert "exposure_bias" in last, "attention alone writes in validation"
+    assert not {"teacher_forced", "exposure_bias"} & test["scores"].keys(), "CTC helps to write in tests"
+    assert "errors_by_position" not in test
 
 
 def test_lists_of_files_are_predicted_evaluated_and_compared(trained: Path, corpus: Path, tmp_path: Path) -> None:

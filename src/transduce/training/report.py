@@ -91,7 +91,7 @@ def _signatures(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) ->
     method = f"search:{quickest(model).method}|" if isinstance(task, Generates) else ""
     searched = f"{method}sentences:at most {decoded}"
     found = {name: f"{score.signature}|{searched}" for name, score in scores.items()}
-    if texts and reports_exposure(task, model, recipe.training.exposure_bias):
+    if texts and reports_exposure(task, model, recipe.training.exposure_bias, quickest(model)):
         told = signatures(unit_of(references, task.tokenizers["target"].encode(references)))
         found |= {name: f"{each}|{searched}" for name, each in told.items()}
     return {"loss": f"{signature(task.objective(model).unit)}|context:{likelihood_context(model, task)}", **found}
@@ -113,7 +113,7 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
         scores = {name: tally.score() for name, tally in with_means(counted, dataset.groups).items()}
         if groups := group_tables(counted, dataset.groups):
             result["groups"] = groups
-        if reports_exposure(task, model, recipe.training.exposure_bias):
+        if reports_exposure(task, model, recipe.training.exposure_bias, recipe.search):
             found = exposure(model, task, dataset.texts, outputs)
             scores |= {name: tally.score() for name, tally in found.tallies().items()}
             result["errors_by_position"] = found.by_position()

@@ -59,7 +59,7 @@ class Validator:
         if texts:
             scores = spread_tallies(self.task, self.dataset, outputs)
             metrics |= {name: tally.value for name, tally in scores.items()}
-            if reports_exposure(self.task, self.model, self.config.exposure_bias):
+            if reports_exposure(self.task, self.model, self.config.exposure_bias, self.search):
                 found = exposure(self.model, self.task, texts, predictions).tallies()
                 metrics |= {name: tally.value for name, tally in found.items()}
         self.display.validated(metrics)
