@@ -18,6 +18,7 @@ import no_recipe_tables
 import plain_tables
 from markdown_table import markdown_table
 from metric_headings import Metric, metric_of, numbered
+from remarks import remarks, without_record
 
 PAGE = Path(__file__).with_name("results.md")
 READMES = {  # each with the head of its table, and the colon of its language
@@ -121,7 +122,8 @@ def page() -> str:
     more += decision_tables.HEAD + decision_tables.section(decided, headings) if decided else ""
     more += plain_tables.HEAD + plain_tables.section(plain, headings) if plain else ""
     more += COMPARED + compared if comparisons else ""
-    return HEAD + sections + more + _signatures(headings) + _trainings(records)
+    unrecorded = without_record((path.stem for path in RECIPES.parent.glob("*.toml")), records)
+    return HEAD + sections + unrecorded + more + _signatures(headings) + _trainings(records)
 
 
 def _section(recipe: str, records: list[dict[str, Any]], headings: dict[Metric, str]) -> str:
@@ -137,7 +139,7 @@ def _section(recipe: str, records: list[dict[str, Any]], headings: dict[Metric, 
         head, rows = _without(head, rows, "changed")
     if not any(score["search"] for record in chosen for score in record["scores"]):
         head, rows = _without(head, rows, "search")
-    more = [text for record in chosen for text in _further(record, headings)]
+    more = [*remarks(recipe, records), *(text for record in chosen for text in _further(record, headings))]
     return "\n\n".join([f"\n## {recipe}", markdown_table(head, rows).rstrip(), *more]) + "\n"
 
 

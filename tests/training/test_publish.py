@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +92,45 @@ def test_metrics_of_one_signature_have_a_heading_each(tmp_path: Path, monkeypatc
     same = [{"name": name, "signature": "base:e"} for name in ("validation loss", "perplexity")]
     numbered = loaded("benchmarks/metric_headings.py").numbered
     assert list(numbered(same).values()) == ["perplexity (1)", "validation loss (2)"]
+
+
+def one_score(recipe: str, value: float, baseline: float | None = None, name: str = "accuracy") -> dict[str, Any]:
+    """A record of one score, whose interval is two wide to each side, and of a baseline's."""
+    score = {"test": "held_out", "name": name, "value": value, "interval": [value - 2, value + 2], "signature": "s"}
+    trained = {"baseline": {"name": "bag of n-grams", "scores": [{**score, "value": baseline}]}}
+    return {"recipe": recipe, "scores": [score], **(trained if baseline is not None else {})}
+
+
+def test_scores_that_show_nothing_are_said_to() -> None:
+    def said(*values: float, baseline: float | None = 80.0, **more: str) -> str:
+        records = [one_score("r", value, baseline, **more) for value in values]
+        return " ".join(remarks.remarks("r", records))
+
+    remarks = loaded("benchmarks/remarks.py")
+    assert said(79.0) == (
+        "**Below its baseline:** accuracy is 79.00; the bag of n-grams, trained on the same files, has 80.00."
+    )
+    assert said(81.0) == (
+        "**Not distinguishable from its baseline:** accuracy is 81.00; the bag of n-grams has 80.00, inside the interval."
+    )
+    assert said(79.0, 79.5).startswith("**Below its baseline:** accuracy is 79.25, the mean of 2 seeds; ")
+    assert said(81.0, 82.5) == said(82.5) == said(79.0, baseline=None) == ""
+    nothing = "**This training has learnt nothing.** CER on held_out is 100, which is the score of empty outputs."
+    assert said(100.0, baseline=None, name="CER").startswith(nothing)
+    assert said(99.0, baseline=None, name="CER") == said(100.0, baseline=None) == ""
+
+
+def test_a_baseline_of_another_recipe_with_the_same_files_counts() -> None:
+    remarks = loaded("benchmarks/remarks.py")
+    records = [one_score("sst2", 85.0, 83.0), one_score("sst2-transformer", 80.0)]
+    [said] = remarks.remarks("sst2-transformer", records)
+    assert "the baseline of [sst2](#sst2) (bag of n-grams), trained on the same files, has 83.00" in said
+    bounded = one_score("ntm", 80.0, 83.0)
+    bounded["baseline"]["name"] = "Bayes optimum"  # which no model can be above
+    assert not [*remarks.remarks("ntm", [bounded])]
+
+
+def test_recipes_without_a_record_are_named() -> None:
+    without_record = loaded("benchmarks/remarks.py").without_record
+    assert without_record(["b", "c", "a"], [{"recipe": "c"}]).endswith("no score of theirs is claimed: `a`, `b`.\n")
+    assert without_record(["c"], [{"recipe": "c"}]) == ""
