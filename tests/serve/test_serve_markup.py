@@ -80,6 +80,42 @@ def test_without_attention_inner_tags_go_to_the_ends() -> None:
     assert translated("The <b>dog</b> ran", {"The dog ran": ("Le chien courait", [])}) == "<b>Le chien courait</b>"
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('One two <i class="icon"></i>three.', 'UN DEUX <i class="icon"></i>TROIS.'),
+        ("One two <i></i> three.", "UN DEUX <i></i>TROIS."),
+        ("One two three <i></i>.", "UN DEUX TROIS <i></i>."),
+        ("One <a id=x></a><b>two</b> three.", "UN <a id=x></a><b>DEUX</b> TROIS."),
+        ("One two<sup></sup> three.", "UN DEUX <sup></sup>TROIS."),
+        ("One two<span> </span>three.", "UN DEUX <span></span>TROIS."),
+        ("One <u>two<i> <s></s></i> three</u>.", "UN <u>DEUX <i><s></s></i>TROIS</u>."),
+        ("One tw<wbr><i></i>o <b>three</b>.", "UN DEUX <wbr><i></i><b>TROIS</b>."),
+        ("One (<i>-</i>) <b>two</b> three.", "UN (-) <i></i><b>DEUX</b> TROIS."),  # no word of the output is linked with a dash
+    ],
+)
+def test_an_element_without_words_stays_empty_where_it_was(source: str, expected: str) -> None:
+    text = Document(source, never_whole).pieces[0].text
+    output = text.replace("One", "UN").replace("two", "DEUX").replace("three", "TROIS")
+    pairs = [("One", "UN"), ("two", "DEUX"), ("three", "TROIS"), (".", ".")]
+    assert translated(source, {text: (output, pairs)}) == expected
+
+
+def test_an_element_without_words_stays_empty_without_attention() -> None:
+    assert translated("The <i></i>dog ran", {"The dog ran": ("Le chien courait", [])}) == "Le chien courait<i></i>"
+
+
+@pytest.mark.parametrize("quiet", ["—", "12:30", "2.200.112", "<b>½</b> … *", "3 &times; 4 = 12", "€ 9.99", "١٢٣"])
+def test_what_has_no_letter_stays_as_it_is(quiet: str) -> None:
+    made = translated(f"<p>{quiet}</p><p>Yes.</p>", {"Yes.": ("Oui.", [])})
+    assert made == f"<p>{quiet}</p><p>Oui.</p>"
+
+
+@pytest.mark.parametrize("word", ["a", "é", "字", "ไ", "я", "ª"])
+def test_a_letter_of_any_script_is_read(word: str) -> None:
+    assert [piece.text for piece in Document(f"<p>{word}</p>", never_whole).pieces] == [word]
+
+
 def test_a_tag_at_an_end_goes_with_its_partner_inside() -> None:
     pairs = [("a", "b"), ("x", "y")]
     others = [("a", "b"), ("xx", "y")]

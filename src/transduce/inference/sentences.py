@@ -69,6 +69,11 @@ def segments(text: str, whole: Callable[[str], bool], lines: bool = True, langua
     return found
 
 
+def has_letters(text: str) -> bool:
+    """Whether there is a letter in it, of any script. Numbers, times and signs are the same in every language."""
+    return any(map(str.isalpha, text))
+
+
 def sentences(text: str, language: str = "") -> list[Segment]:
     """Every sentence of every line of `text`."""
     return segments(text, lambda line: False, language=language)

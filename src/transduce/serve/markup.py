@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from transduce.inference.sentences import Segment, Span, segments
+from transduce.inference.sentences import Segment, Span, has_letters, segments
 from transduce.serve.html_parts import Run, Tag, parts_of
 
 
@@ -75,11 +75,11 @@ def escaped(text: str) -> str:
 
 
 def _cuts(run: Run, whole: Callable[[str], bool], language: str) -> list[Cut]:
-    """Segments with a letter or a digit; others stay as they are."""
+    """Segments with a letter; a number, a time or a dash stays as it is, as a model would make a sentence of it."""
     partners = _partners(run.tags)
     cuts: list[Cut] = []
     for segment in segments(run.text, whole, lines=False, language=language):
-        if any(char.isalnum() for char in run.text[segment.start : segment.end]):
+        if has_letters(run.text[segment.start : segment.end]):
             cuts.append(_own_tags(run, segment, partners, cuts[-1].last if cuts else 0))
     return cuts
 
@@ -148,19 +148,22 @@ def _placed(piece: Piece, output: str, links: Sequence[Link]) -> str:
 
 
 def _place(tag: Tag, enclosed: Span, length: int, links: Sequence[Link]) -> int:
-    """The character of the output that a tag wants to stand before."""
+    """The character of the output that a tag wants to stand before; what encloses no word goes before the next one."""
     first, last = enclosed
-    if tag.kind == "alone":
+    spans = [link.output for link in links if first < last and link.source[0] < last and link.source[1] > first]
+    if tag.kind == "alone" or first == last or (links and not spans):
         following = min((link.source for link in links if link.source[0] >= first), default=None)
         return min((link.output[0] for link in links if link.source == following), default=length)
-    spans = [link.output for link in links if link.source[0] < last and link.source[1] > first]
     if tag.kind == "open":
         return min((start for start, _ in spans), default=0)
     return max((end for _, end in spans), default=length)
 
 
 def _enclosed(piece: Piece) -> list[Span]:
-    """For each tag the characters between it and its partner; up to the piece's end where the partner is elsewhere."""
+    """For each tag the characters between it and its partner; up to the piece's end where the partner is elsewhere.
+
+    White space alone is nothing.
+    """
     spans = []
     for tag, partner in zip(piece.tags, _partners(piece.tags), strict=True):
         other = None if partner is None else piece.tags[partner].at
@@ -168,7 +171,7 @@ def _enclosed(piece: Piece) -> list[Span]:
             spans.append((other or 0, tag.at))
         else:
             spans.append((tag.at, len(piece.text) if other is None else other))
-    return spans
+    return [(first, last if piece.text[first:last].strip() else first) for first, last in spans]
 
 
 def _partners(tags: Sequence[Tag]) -> list[int | None]:
