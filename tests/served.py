@@ -54,7 +54,7 @@ class Server:
 def serving(
     models: Sequence[str | Path], page: str | None = None, use: ModelUse = PLAIN, **settings: Any
 ) -> Iterator[Server]:
-    """A server in a thread of its own; stopped gracefully."""
+    """A server in a thread of its own; stopped gracefully, with its gate open, or a failed test would wait for it."""
     app = create_app(Models.open(models, use), page, ServeSettings(threads=1, **settings))
     server = Stopping(config_of(app))
     listening = listen("127.0.0.1", 0)
@@ -66,6 +66,8 @@ def serving(
         yield running
     finally:
         running.client.close()
+        if isinstance(gate := running.service.batches.run, Gate):
+            gate.open()
         server.should_exit = True
         thread.join(120)
         assert not thread.is_alive()

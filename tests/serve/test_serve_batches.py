@@ -204,6 +204,25 @@ def test_long_texts_make_small_batches(loaded: Loaded) -> None:
     asyncio.run(main())
 
 
+def test_stopping_does_not_wait_for_a_batch_without_end(loaded: Loaded, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        gate = Gate(echo)
+        made = batches(gate, batch_size=1, wait_ms=0)
+        asked = asyncio.ensure_future(made.answers(works(loaded, ["a"])))
+        await asyncio.to_thread(gate.reached.wait)
+        stopping = threading.Thread(target=made.stop, args=[0.01], daemon=True)
+        stopping.start()
+        await asyncio.to_thread(stopping.join, 60)
+        alive = stopping.is_alive()
+        gate.open()
+        assert not alive
+        assert "still busy" in caplog.text
+        await asked  # what is computed in the end is told all the same
+        await asyncio.to_thread(made.stop)
+
+    asyncio.run(main())
+
+
 def test_stopping_answers_what_waits(loaded: Loaded) -> None:
     async def main() -> None:
         gate = Gate(echo)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -51,6 +52,41 @@ def test_an_idle_server_stops_at_once(served_file: Path) -> None:
     assert httpx.get(f"{address}/health", headers={"host": "rebound.example"}).status_code == 421
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
+
+
+BUSY = """
+import atexit, sys, time
+from transduce.cli.app import main
+from transduce.serve.batches import BatchQueue
+
+def never_done(queue, batch):
+    print("reached", file=sys.stderr)
+    time.sleep(3600)
+
+BatchQueue._answer = never_done
+atexit.register(print, "taken down", file=sys.stderr)
+sys.argv[0] = "transduce"
+main()
+"""
+
+
+def test_a_second_signal_ends_a_server_that_computes(served_file: Path) -> None:
+    """At once: where the interpreter goes on to take down its libraries, the thread that uses them crashes."""
+    process, address = start(served_file, command=("-c", BUSY))
+
+    def ask() -> None:
+        with suppress(httpx.HTTPError):
+            httpx.post(f"{address}/translate", json={"q": "ba", "source": "de", "target": "en"}, timeout=120)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert process.stderr is not None
+    assert any("reached" in line for line in process.stderr)
+    process.send_signal(signal.SIGTERM)
+    assert any("finishing" in line for line in process.stderr)
+    process.send_signal(signal.SIGTERM)
+    assert (process.wait(120), "taken down" in process.stderr.read()) == (0, False)
+    asking.join()
 
 
 def said(*arguments: str | Path, script: str = "") -> tuple[int, str]:

@@ -18,6 +18,7 @@ from libretranslatepy import LibreTranslateAPI
 from random_models import sentences
 from served import Gate, Server, serving, write_model
 from transduce.pipeline.pipeline import Pipeline
+from transduce.serve import service
 from transduce.serve.api_page import api_page
 
 
@@ -308,6 +309,16 @@ def test_time_is_limited(served_file: Path) -> None:
         streamed = events(running.post("/v1/stream", text="ba"))
         assert streamed == [("error", {"error": "no answer within 0.3 s."})]
         gate.open()
+
+
+def test_a_server_stops_though_a_text_takes_for_ever(served_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "PATIENCE", 0.01)
+    gate = Gate()
+    with serving([served_file], timeout=0.1) as running:
+        running.service.batches.run = gate.__call__  # `serving` opens gates that it sees
+        while not gate.reached.is_set():
+            assert running.post("/translate", q="ba", source="de", target="en").status_code == 503
+    gate.open()
 
 
 def test_sizes_are_limited(served_file: Path) -> None:

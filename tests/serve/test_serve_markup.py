@@ -91,7 +91,10 @@ def test_without_attention_inner_tags_go_to_the_ends() -> None:
         ("One two<span> </span>three.", "UN DEUX <span></span>TROIS."),
         ("One <u>two<i> <s></s></i> three</u>.", "UN <u>DEUX <i><s></s></i>TROIS</u>."),
         ("One tw<wbr><i></i>o <b>three</b>.", "UN DEUX <wbr><i></i><b>TROIS</b>."),
-        ("One (<i>-</i>) <b>two</b> three.", "UN (-) <i></i><b>DEUX</b> TROIS."),  # no word of the output is linked with a dash
+        (
+            "One (<i>-</i>) <b>two</b> three.",
+            "UN (-) <i></i><b>DEUX</b> TROIS.",
+        ),  # no link for a dash
     ],
 )
 def test_an_element_without_words_stays_empty_where_it_was(source: str, expected: str) -> None:

@@ -102,13 +102,15 @@ class BatchQueue:
         """Begin to answer."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Answer what waits, then end."""
+    def stop(self, patience: float | None = None) -> None:
+        """Answer what waits, then end. A batch that takes longer than `patience` seconds ends by itself, or never."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(patience)
+        if self._thread.is_alive():
+            log.warning("stopped while the models were still busy with texts that nobody waits for.")
 
     @property
     def alive(self) -> bool:

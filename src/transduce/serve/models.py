@@ -259,9 +259,10 @@ class Watcher(threading.Thread):
                 if done is not None:
                     self._tell(model.name, done)
 
-    def stop(self) -> None:
+    def stop(self, patience: float) -> None:
+        """Look no more; a file that is being loaded is not waited for longer than so many seconds."""
         self._stopped.set()
-        self.join()
+        self.join(patience)
 
 
 def _run_of(path: Path) -> Path | None:

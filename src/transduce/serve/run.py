@@ -1,11 +1,15 @@
 """Run uvicorn with a graceful stop: new requests are refused, accepted ones are answered, then it ends."""
 
 import logging
+import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 import uvicorn
 from fastapi import FastAPI
@@ -43,6 +47,17 @@ def run(
     tell(f"http://{shown}:{listening.getsockname()[1]}")
     with switch_interval(SWITCH):
         Stopping(config_of(app)).run(sockets=[listening])
+    if app.state.service.batches.alive:
+        _exit_now()
+
+
+def _exit_now() -> NoReturn:
+    """End the process though a thread still computes: the interpreter would unload the libraries under it and crash."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, AttributeError):  # full, or closed
+            stream.flush()
+    os._exit(0)
 
 
 def config_of(app: FastAPI) -> uvicorn.Config:

@@ -17,6 +17,7 @@ from transduce.serve.settings import ServeSettings
 from transduce.serve.work import Answer, Ask, Work
 
 Result = TypeVar("Result")
+PATIENCE = 5.0  # seconds for a batch, or a model that is being loaded, when the server stops
 ASIDE = 2  # threads for texts; each that is busy makes the event loop wait for its turn
 
 
@@ -48,9 +49,9 @@ class Service:
         self._watcher.start()
 
     async def stop(self) -> None:
-        """Once what was taken is answered."""
-        await asyncio.to_thread(self._watcher.stop)
-        await asyncio.to_thread(self.batches.stop)
+        """Once no client is left: what was taken is answered or given up, so neither thread is waited for long."""
+        await asyncio.to_thread(self._watcher.stop, PATIENCE)
+        await asyncio.to_thread(self.batches.stop, PATIENCE)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def aside(self, do: Callable[[], Result]) -> Result:
