@@ -19,6 +19,7 @@ from transduce.cli.info import info
 from transduce.cli.new import new
 from transduce.cli.predict import predict
 from transduce.cli.process import run
+from transduce.cli.runs import runs
 from transduce.cli.score import score
 from transduce.cli.serve import serve
 from transduce.cli.shortlist import shortlist
@@ -53,6 +54,7 @@ VERBS = (
     shortlist,
     doctor,
     info,
+    runs,
     demo,
 )
 for verb in VERBS:

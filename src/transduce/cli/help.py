@@ -11,7 +11,7 @@ GROUPS = {
     "Train": ("train", "new", "distill", "translate-back", "shortlist"),
     "Use": ("predict", "generate", "serve", "export", "convert"),
     "Judge": ("evaluate", "score", "compare"),
-    "Look inside": ("explore", "info"),
+    "Look inside": ("explore", "info", "runs"),
     "Data": ("doctor",),
 }
 

@@ -29,7 +29,7 @@ def alone_in(run: Path, patience: float = 0.0) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    file = _locked(run, time.monotonic() + patience)
+    file = _locked(run, time.monotonic() + max(patience, LOOK))  # `is_held` may have it for a moment
     with file:
         with suppress(OSError):  # what it says is for people
             file.truncate(0)
@@ -40,6 +40,27 @@ def alone_in(run: Path, patience: float = 0.0) -> Iterator[None]:
         finally:
             with suppress(OSError):
                 (run / NAME).unlink()
+
+
+def is_held(run: Path) -> bool:
+    """Whether somebody trains in `run` now. Not known on Windows, nor where a file system cannot lock."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        descriptor = os.open(run / NAME, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _locked(run: Path, until: float) -> BinaryIO:
