@@ -68,6 +68,20 @@ def other_memory_for_norm_and_bias(pipeline: Pipeline) -> None:
         block_of(pipeline, side).feed_forward.inner.bias.data = torch.randn(24)
 
 
+def norms_of_every_second_number(pipeline: Pipeline) -> None:
+    for side in ("encoder", "decoder"):
+        norm = block_of(pipeline, side).self_residual.norm
+        norm.weight, norm.bias = (nn.Parameter(torch.randn(32)[::2]) for _ in range(2))
+
+
+def a_bias_of_every_second_number_in_place(pipeline: Pipeline) -> None:
+    layer = block_of(pipeline).feed_forward.inner
+    layer.bias = nn.Parameter(torch.randn(48)[::2])
+    said(pipeline)
+    with torch.no_grad():
+        layer.bias.mul_(-2)
+
+
 def another_parameter(pipeline: Pipeline) -> None:
     block_of(pipeline, "encoder").self_attention.query.weight = nn.Parameter(torch.randn(16, 16))
     block_of(pipeline).cross_attention.output.weight = nn.Parameter(torch.randn(16, 16))  # type: ignore[union-attr]
@@ -115,6 +129,8 @@ CHANGES: list[Callable[[Pipeline], None]] = [
     one_weight_inside_inference_mode,
     one_embedding_in_place,
     other_memory_for_norm_and_bias,
+    norms_of_every_second_number,
+    a_bias_of_every_second_number_in_place,
     another_parameter,
     a_state_assigned,
     a_module_wrapped,

@@ -187,12 +187,13 @@ def _is_plain_residual(residual: Residual, width: int) -> bool:
 
 
 def is_plain_norm(norm: nn.Module, width: int) -> bool:
-    """Whether it is exactly a layer norm over `width` features."""
-    return is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) and norm.normalized_shape == (width,)
+    """Whether it is exactly a layer norm over `width` features, whose parameters lie side by side."""
+    plain = is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) and norm.normalized_shape == (width,)
+    return plain and all(each.is_contiguous() for each in norm.parameters())
 
 
 def _is_plain_linear(linear: Linear, inputs: int, outputs: int) -> bool:
-    return is_exactly(linear, Linear, weight=(outputs, inputs), bias=(outputs,))
+    return is_exactly(linear, Linear, weight=(outputs, inputs), bias=(outputs,)) and linear.bias.is_contiguous()
 
 
 def _settings(block: Block) -> tuple[Any, ...]:

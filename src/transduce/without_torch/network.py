@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.kernels.native import kernel
-from transduce.kernels.native.arrays import address, empty, zeros
+from transduce.kernels.native.arrays import empty, zeros
 from transduce.kernels.native.beam import Writer
 from transduce.kernels.native.decoder import Blocks, NativeBlock, NativeRead, Norm
 from transduce.kernels.native.linear import Packed
@@ -149,6 +149,5 @@ class Turns:
 
 def _normed(x_ND: Floats, norm: Norm) -> Floats:
     y_ND, found_2N = empty(x_ND.shape), empty((2, len(x_ND)))
-    addresses = map(address, (x_ND, *norm, y_ND, *found_2N))
-    kernel("layer_norm", "float32")(*addresses, *x_ND.shape, EPSILON)
+    kernel("layer_norm", "float32")(x_ND, *norm, y_ND, *found_2N, *x_ND.shape, EPSILON)
     return y_ND

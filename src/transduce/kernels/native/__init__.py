@@ -5,7 +5,8 @@ processor is loaded. The environment variable `TRANSDUCE_NATIVE` overrides this:
 `avx2`, `avx512` or `amx` loads that variant; `required` loads the best one, and it is an error if there is none.
 Kernels work on CPU tensors in fp32 and bf16. Their results do not depend on the number of threads.
 
-Kernels take addresses and sizes and check nothing. The Python functions beside them, one file for each, do the checks.
+Kernels take addresses and sizes and check nothing. The Python functions beside them, one file for each, do the checks,
+and pass arrays, never addresses (`call.py`).
 Kernels that were compiled from other sources are left out, with a warning (`layout.py`). Neither this file nor those
 for prediction (`linear`, `decoder`, `beam`) import torch.
 """
@@ -13,14 +14,15 @@ for prediction (`linear`, `decoder`, `beam`) import torch.
 import os
 import platform
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.kernels.native.call import call
 from transduce.kernels.native.layout import differences
 from transduce.kernels.native.openmp import provide
 
@@ -92,9 +94,10 @@ def _reads_what_is_written(module: Any, chosen: str) -> bool:
     return False
 
 
-def kernel(name: str, *types: object) -> Any:
-    """The kernel of that name for those dtypes, of torch or NumPy."""
-    return getattr(_found(), "_".join([name, *(str(each).removeprefix("torch.") for each in types)]))
+def kernel(name: str, *types: object) -> Callable[..., None]:
+    """The kernel of that name for those dtypes, of torch or NumPy. It takes numbers, arrays, structs and None."""
+    found = getattr(_found(), "_".join([name, *(str(each).removeprefix("torch.") for each in types)]))
+    return partial(call, found)
 
 
 def multiplies_whole() -> bool:

@@ -1,4 +1,4 @@
-"""Arrays as kernels take them: an address, sizes and strides, whether they are torch's tensors or NumPy's arrays.
+"""Arrays as kernels take them, with sizes and strides, whether they are torch's tensors or NumPy's arrays.
 
 Whoever predicts without torch has NumPy alone (`transduce.without_torch`). So nothing here imports torch.
 """
@@ -11,12 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 
 Array = Any  # a `torch.Tensor` on the CPU, or a NumPy array
 ALIGNED = 64  # bytes: a vector of AVX-512, and a line of the cache
-
-
-def address(x: Array) -> int:
-    """Where its first element stands."""
-    place: int = x.data_ptr() if hasattr(x, "data_ptr") else x.ctypes.data
-    return place
 
 
 def contiguous(x: Array) -> Array:

@@ -36,8 +36,8 @@ class _Attention(torch.autograd.Function):
         ctx.allowed = _mask(allowed, query_BHTE, key_BGSE)
         ctx.save_for_backward(*inputs)
         read_BHTE = _like(query_BHTE)
-        arguments = [*_views(*inputs), *_allowed(ctx.allowed), *_views(read_BHTE), *_sizes(query_BHTE, key_BGSE)]
-        kernel("attention", query_BHTE.dtype)(*arguments)
+        arguments = [*_views(*inputs), *_allowed(ctx.allowed), *_views(read_BHTE)]
+        kernel("attention", query_BHTE.dtype)(*arguments, *_sizes(query_BHTE, key_BGSE))
         return read_BHTE
 
     @staticmethod
@@ -46,8 +46,7 @@ class _Attention(torch.autograd.Function):
         inputs = ctx.saved_tensors
         query_BHTE, key_BGSE, _ = inputs
         gradients = dquery, dkey, dvalue = tuple(_like(each) for each in inputs)
-        views = _views(*inputs), _allowed(ctx.allowed), _views(_by_rows(dread_BHTE), *gradients)
-        arguments = [number for part in views for number in part]
+        arguments = [*_views(*inputs), *_allowed(ctx.allowed), *_views(_by_rows(dread_BHTE), *gradients)]
         kernel("attention_gradient", query_BHTE.dtype)(*arguments, *_sizes(query_BHTE, key_BGSE))
         return dquery, dkey, dvalue, None
 
@@ -72,15 +71,13 @@ def _mask(allowed: Tensor | None, query_BHTE: Tensor, key_BGSE: Tensor) -> Tenso
     return allowed.expand(len(query_BHTE), 1, query_BHTE.shape[2], keys)
 
 
-def _views(*tensors_BHTE: Tensor) -> list[int]:
-    """Of each its address and the strides of batch, position and head."""
-    return [
-        number for each in tensors_BHTE for number in (each.data_ptr(), each.stride(0), each.stride(2), each.stride(1))
-    ]
+def _views(*tensors_BHTE: Tensor) -> list[Tensor | int]:
+    """Each with its strides of batch, position and head."""
+    return [part for each in tensors_BHTE for part in (each, each.stride(0), each.stride(2), each.stride(1))]
 
 
-def _allowed(mask_B1TS: Tensor | None) -> list[int]:
-    return [0, 0, 0] if mask_B1TS is None else [mask_B1TS.data_ptr(), mask_B1TS.stride(0), mask_B1TS.stride(2)]
+def _allowed(mask_B1TS: Tensor | None) -> list[Tensor | int | None]:
+    return [None, 0, 0] if mask_B1TS is None else [mask_B1TS, mask_B1TS.stride(0), mask_B1TS.stride(2)]
 
 
 def _sizes(query_BHTE: Tensor, key_BGSE: Tensor) -> list[int]:

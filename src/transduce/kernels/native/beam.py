@@ -6,13 +6,14 @@ Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabu
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.kernels.native import kernel
-from transduce.kernels.native.arrays import Array, address, contiguous
+from transduce.kernels.native.arrays import Array, contiguous
+from transduce.kernels.native.call import Struct
 from transduce.kernels.native.decoder import Blocks, NativeRead, Norm, places
 from transduce.kernels.native.layout import MEANS
 from transduce.kernels.native.linear import Packed
@@ -72,34 +73,31 @@ def search(
     token_BKT = np.empty((rows, wanted.beam, longest), np.int64)
     value_BKT = np.empty((rows, wanted.beam, longest), np.float64)
     length_BK, impossible = np.zeros((rows, wanted.beam), np.int64), np.zeros((), np.float64)
-    barred, limits = array("q", wanted.forbidden), array("q", wanted.limits)
-    wants = array("q", (wanted.start, wanted.end, wanted.beam, wanted.nbest, *barred.buffer_info(), longest))
-    tables = [(array("q", _fields(writer)), array("q", _places(read))) for writer, read in writers]
-    real_BS = [contiguous(read.real_BS) for _, read in writers]
-    readers = array("q")
-    for (writer, _), own, real in zip(writers, tables, real_BS, strict=True):
-        fields, reads = (each.buffer_info()[0] for each in own)
-        readers.extend((fields, writer.decoder.place, reads, address(real), real.shape[1]))
-    epsilons = array("d", (writer.decoder.epsilon for writer, _ in writers))
+    barred = array("q", wanted.forbidden)
     kernel("beam_search")(
-        readers.buffer_info()[0],
-        *epsilons.buffer_info(),
+        Struct(*(field for writer, read in writers for field in _reader(writer, read))),
+        array("d", (writer.decoder.epsilon for writer, _ in writers)),
+        len(writers),
         MEANS.index(mean),
         rows,
-        limits.buffer_info()[0],
-        wants.buffer_info()[0],
+        array("q", wanted.limits),
+        Struct(wanted.start, wanted.end, wanted.beam, wanted.nbest, barred, len(barred), longest),
         *_lists(writers[0][0], wanted),
         *wanted.length,
         wanted.prune,
-        *(each.ctypes.data for each in (token_BKT, value_BKT, length_BK, impossible)),
+        token_BKT,
+        value_BKT,
+        length_BK,
+        impossible,
     )
     found = [list(_found(*row)) for row in zip(token_BKT, value_BKT, length_BK.tolist(), strict=True)]
     return found, float(impossible)
 
 
-def _places(read: NativeRead) -> list[int]:
-    """`Places` of `decoder.h` for each block, as whole numbers."""
-    return [place for pair in read.blocks for place in places(*pair)]
+def _reader(writer: Writer, read: NativeRead) -> tuple[Any, ...]:
+    """`Reader` of `member.h`."""
+    reads, real_BS = Struct(*(place for pair in read.blocks for place in places(*pair))), contiguous(read.real_BS)
+    return Struct(*_fields(writer)), writer.decoder.weights, reads, real_BS, real_BS.shape[1]
 
 
 def _found(token_KT: NDArray[np.int64], value_KT: NDArray[np.float64], lengths: Sequence[int]) -> Iterator[Found]:
@@ -108,19 +106,17 @@ def _found(token_KT: NDArray[np.int64], value_KT: NDArray[np.float64], lengths: 
             yield tokens_T[:length].tolist(), values_T[:length].tolist()
 
 
-def _lists(writer: Writer, wanted: NativeRequest) -> tuple[int, int, int]:
+def _lists(writer: Writer, wanted: NativeRequest) -> tuple[Array | None, Array | None, Array | None]:
     """`Lists` of `shortlist.h`."""
     if wanted.words is None:
-        return 0, 0, 0
-    word_L, first_B = wanted.words
-    rows_OI = writer.output.rows
-    return address(word_L), address(first_B), 0 if rows_OI is None else address(rows_OI)
+        return None, None, None
+    word_L, first_B = map(contiguous, wanted.words)
+    return word_L, first_B, writer.output.rows
 
 
-def _fields(writer: Writer) -> list[int]:
-    """`Writer` of `member.h`, as whole numbers."""
+def _fields(writer: Writer) -> tuple[Any, ...]:
+    """`Writer` of `member.h`."""
     decoder = writer.decoder
-    norm = (0, 0) if writer.norm is None else tuple(map(address, writer.norm))
-    turn = 0 if writer.turn_TE is None else address(writer.turn_TE)
-    outer = address(writer.embedding_VD), address(writer.position_TD), turn, *norm, *writer.output.fields
-    return [*outer, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count]
+    tables = (writer.embedding_VD, writer.position_TD, writer.turn_TE, *(writer.norm or (None, None)))
+    sizes = (writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count)
+    return *tables, *writer.output.struct.fields, *sizes

@@ -24,7 +24,6 @@ def likeliest(
     room = value_NC.numel()
     taken_3M, count = torch.empty(3, room, dtype=torch.int64), torch.empty((), dtype=torch.int64)
     limit = math.inf if prune is None else prune
-    addresses = (each.data_ptr() for each in given)
-    kernel("likeliest")(*addresses, *value_NC.shape, limit, taken_3M.data_ptr(), room, count.data_ptr())
+    kernel("likeliest")(*given, *value_NC.shape, limit, taken_3M, room, count)
     parent_M, column_M, slot_M = taken_3M[:, : int(count)]
     return parent_M, column_M, slot_M

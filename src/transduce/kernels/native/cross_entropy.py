@@ -51,8 +51,7 @@ class _CrossEntropy(torch.autograd.Function):
 def _loss(logits_NV: Tensor, target_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     """The loss in fp64, and the log-sum-exp of each row."""
     loss_N, log_mass_N = torch.empty(len(target_N), dtype=torch.float64), torch.empty(len(target_N))
-    addresses = (each.data_ptr() for each in (logits_NV, target_N, loss_N, log_mass_N))
-    kernel("cross_entropy", logits_NV.dtype)(*addresses, *logits_NV.shape, smoothing)
+    kernel("cross_entropy", logits_NV.dtype)(logits_NV, target_N, loss_N, log_mass_N, *logits_NV.shape, smoothing)
     return loss_N.sum(), log_mass_N
 
 
@@ -60,6 +59,6 @@ def _gradient(
     logits_NV: Tensor, target_N: Tensor, log_mass_N: Tensor, to_NV: Tensor, smoothing: float, scale: float
 ) -> Tensor:
     """`to_NV`, which may be the logits themselves, filled with the gradient times `scale`."""
-    addresses = (each.data_ptr() for each in (logits_NV, target_N, log_mass_N, to_NV))
-    kernel("cross_entropy_gradient", logits_NV.dtype)(*addresses, *logits_NV.shape, smoothing, scale)
+    tensors = (logits_NV, target_N, log_mass_N, to_NV)
+    kernel("cross_entropy_gradient", logits_NV.dtype)(*tensors, *logits_NV.shape, smoothing, scale)
     return to_NV

@@ -5,18 +5,16 @@ And all tokens of all sources through those of its encoder.
 Shapes: N hypotheses, or tokens, B sources, D width, H heads, C columns, S source positions, E width of a head.
 """
 
-from array import array
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from transduce.kernels.native import kernel
-from transduce.kernels.native.arrays import Array, address, contiguous, copied, strides
+from transduce.kernels.native.arrays import Array, contiguous, copied, strides
+from transduce.kernels.native.call import Struct
 from transduce.kernels.native.layout import words
 from transduce.kernels.native.linear import Packed
 
-NO_WEIGHT = (0,) * words("Weight")
+NO_WEIGHT = (None,) * words("Weight")
 
 
 class Norm(NamedTuple):
@@ -84,11 +82,8 @@ class Blocks:
         epsilon: float,
         turns: Callable[[int], Array] | None = None,
     ) -> None:
-        self._blocks = blocks  # whoever holds addresses holds what stands there
-        self.weights = np.array([_fields(block) for block in blocks], np.int64)
-        """`BlockWeights` of each block, as whole numbers."""
-        self.place = address(self.weights)
-        """Where they stand."""
+        self.weights = Struct(*(field for block in blocks for field in _fields(block)))
+        """`BlockWeights` of each block."""
         self.heads, self.hidden = heads, blocks[0].inner.outputs
         self.pre, self.count = pre, len(blocks)
         self.epsilon = epsilon
@@ -98,17 +93,13 @@ class Blocks:
         """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
         x_ND = copied(x_ND)
         pairs = zip(said.blocks, read.blocks, strict=True)
-        memory = array("q", [number for own, cross in pairs for number in (*places(*own), *places(*cross))])
-        past = [contiguous(each) for each in said[1:]]
-        source = [contiguous(each) for each in read[1:]]
         columns = said.past_NC.shape[1]
-        turn_TE = self.turns(columns + 1) if self.turns else None
-        addresses = (address(each) for each in (x_ND, *past, *source))
         kernel("decoder_step")(
-            self.place,
-            memory.buffer_info()[0],
-            *addresses,
-            0 if turn_TE is None else address(turn_TE),
+            self.weights,
+            Struct(*(field for own, cross in pairs for field in (*places(*own), *places(*cross)))),
+            x_ND,
+            *map(contiguous, (*said[1:], *read[1:])),
+            self.turns(columns + 1) if self.turns else None,
             *read.real_BS.shape,
             *x_ND.shape,
             self.heads,
@@ -127,12 +118,11 @@ class Blocks:
             length_B: int64, of each source, all above 0; together N.
         """
         x_ND, length_B = copied(x_ND), contiguous(length_B)
-        turn_TE = self.turns(int(length_B.max())) if self.turns else None
         kernel("encoder_pass")(
-            self.place,
-            address(x_ND),
-            address(length_B),
-            0 if turn_TE is None else address(turn_TE),
+            self.weights,
+            x_ND,
+            length_B,
+            self.turns(int(length_B.max())) if self.turns else None,
             len(length_B),
             *x_ND.shape,
             self.heads,
@@ -144,16 +134,18 @@ class Blocks:
         return x_ND
 
 
-def _fields(block: NativeBlock) -> list[int]:
-    """`BlockWeights` of `decoder.h`, as whole numbers."""
+def _fields(block: NativeBlock) -> list[Any]:
+    """`BlockWeights` of `decoder.h`."""
     norms, *products = block
     return [
-        *(field for product in products for field in (product.fields if product else NO_WEIGHT)),
-        *(address(part) if part is not None else 0 for norm in norms for part in norm or (None, None)),
+        *(field for product in products for field in (product.struct.fields if product else NO_WEIGHT)),
+        *(part for norm in norms for part in norm or (None, None)),
     ]
 
 
-def places(key_BHSE: Array, value_BHSE: Array) -> list[int]:
-    """`Places` of `decoder.h`, as whole numbers."""
+def places(key_BHSE: Array, value_BHSE: Array) -> list[Any]:
+    """`Places` of `decoder.h`."""
     both = key_BHSE, value_BHSE
-    return [*map(address, both), *(stride for each in both for stride in strides(each)[:3])]
+    lying = [strides(each) for each in both]
+    assert key_BHSE.shape[3] == 1 or all(each[3] == 1 for each in lying), "elements of a head lie side by side"
+    return [*both, *(stride for each in lying for stride in each[:3])]

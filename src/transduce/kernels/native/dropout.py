@@ -45,7 +45,7 @@ class _AddDropped(torch.autograd.Function):
         ctx.drawn, ctx.type = (threshold, _seed()), f.dtype
         x, f = x.contiguous(), f.contiguous()
         y = torch.empty_like(x)
-        kernel("add_dropped", f.dtype)(x.data_ptr(), f.data_ptr(), y.data_ptr(), x.numel(), *ctx.drawn)
+        kernel("add_dropped", f.dtype)(x, f, y, x.numel(), *ctx.drawn)
         return y
 
     @staticmethod
@@ -57,7 +57,7 @@ class _AddDropped(torch.autograd.Function):
 def _drop(f: Tensor, to: torch.dtype, threshold: int, seed: int) -> Tensor:
     f = f.contiguous()
     y = torch.empty_like(f, dtype=to)
-    kernel("dropped", to, f.dtype)(f.data_ptr(), y.data_ptr(), f.numel(), threshold, seed)
+    kernel("dropped", to, f.dtype)(f, y, f.numel(), threshold, seed)
     return y
 
 

@@ -4,14 +4,14 @@ Shapes: N rows, I inputs, O outputs, P panels of outputs.
 """
 
 import math
-from array import array
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from transduce.kernels.native import kernel
-from transduce.kernels.native.arrays import Array, address, contiguous, empty, empty_like, zeros
+from transduce.kernels.native.arrays import Array, contiguous, empty, empty_like, zeros
+from transduce.kernels.native.call import Struct
 from transduce.kernels.native.layout import DEEP, QUADS, VECTOR, WIDE
 
 
@@ -26,7 +26,6 @@ class Packed:
     def __init__(self, weight_OI: Array, bias_O: Array | None = None, whole: bool = False) -> None:
         weight_OI = contiguous(weight_OI)
         self.outputs, self.inputs = weight_OI.shape
-        self._bias_O = None if bias_O is None else contiguous(bias_O)
         self._scale_O = empty((self.outputs,)) if whole else None
         self._above_O = empty((self.outputs,), np.int32) if whole else None
         if whole:
@@ -36,12 +35,10 @@ class Packed:
         else:
             filled = self.outputs % WIDE == 0
             self._panels = (empty if filled else zeros)((-(-self.outputs // WIDE), self.inputs, WIDE))
-        made = [address(each) for each in (self._panels, self._scale_O, self._above_O) if each is not None]
-        kernel("pack_whole" if whole else "pack")(address(weight_OI), *weight_OI.shape, *made)
-        held = (self._panels, self._scale_O, self._above_O, self._bias_O)
-        self.fields = [*(0 if each is None else address(each) for each in held), self.inputs, self.outputs]
-        """`Weight` of `linear.h`, as whole numbers."""
-        self._weight = array("q", self.fields)
+        made = [self._panels, self._scale_O, self._above_O]
+        kernel("pack_whole" if whole else "pack")(weight_OI, *weight_OI.shape, *(made if whole else made[:1]))
+        self.struct = Struct(*made, None if bias_O is None else contiguous(bias_O), self.inputs, self.outputs)
+        """`Weight` of `linear.h`."""
 
     @cached_property
     def rows(self) -> Array | None:
@@ -62,5 +59,5 @@ class Packed:
         x = contiguous(x)
         rows = math.prod(x.shape[:-1])
         product = empty_like(x, (*x.shape[:-1], self.outputs))
-        kernel("linear")(self._weight.buffer_info()[0], address(x), address(product), rows)
+        kernel("linear")(self.struct, x, product, rows)
         return product

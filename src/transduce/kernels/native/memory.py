@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from transduce.kernels.native import kernels
+from transduce.kernels.native import kernel
 from transduce.kernels.native.tensors import serves
 
 
@@ -89,8 +89,7 @@ class _Unrolled(torch.autograd.Function):
         weighting_BTHN = new(rows, steps, *weighting_BHN.shape[1:])
         kept_BTK = new(rows, steps if keep else 1, shape.kept)
         made = (memory_BNM, after_BD, input_BTU, hidden_BTD, read_BTRM, weighting_BTHN, kept_BTK)
-        addresses = (each.data_ptr() for each in (*weights, *before[:3], *made))
-        kernels().memory_unroll(*addresses, int(keep), rows, steps, *shape)
+        kernel("memory_unroll")(*weights, *before[:3], *made, int(keep), rows, steps, *shape)
         ctx.shape = shape
         if keep:
             kept = (*weights[1:3], before[0], before[3], weighting_BTHN, kept_BTK, input_BTU, hidden_BTD)
@@ -117,8 +116,7 @@ class _Unrolled(torch.autograd.Function):
         d_gates_BTG = hidden_BTD.new_empty(rows, steps, len(recurrent_GU))
         d_said_BTP = hidden_BTD.new_empty(rows, steps, len(heads_PD))
         tensors = (*kept, *given, *last, *first, d_gates_BTG, d_said_BTP)
-        addresses = (each.data_ptr() for each in tensors)
-        kernels().memory_unroll_gradient(*addresses, rows, steps, *ctx.shape)
+        kernel("memory_unroll_gradient")(*tensors, rows, steps, *ctx.shape)
         d_said_XP = d_said_BTP.flatten(0, 1)
         weights = d_gates_BTG.flatten(0, 1).t() @ input_BTU.flatten(0, 1), d_said_XP.t() @ hidden_BTD.flatten(0, 1)
         return None, None, d_gates_BTG, *weights, d_said_XP.sum(0), last[0], *first, last[1]

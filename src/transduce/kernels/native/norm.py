@@ -3,6 +3,7 @@
 Shapes: N rows, D features, P partial sums of the parameters' gradients.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -22,24 +23,23 @@ def can_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor) -> bool:
 def layer_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> Tensor:
     """(x - mean) / sqrt(var + epsilon) g + b over the last dimension, in fp32, handed on as `to`."""
     if not torch.is_grad_enabled():
-        return _norm(x.contiguous(), gain_D, bias_D, epsilon, to)[0]
+        return _norm(x.contiguous(), gain_D.contiguous(), bias_D.contiguous(), epsilon, to)[0]
     normed: Tensor = _LayerNorm.apply(x, gain_D, bias_D, epsilon, to)  # type: ignore[no-untyped-call]
     return normed
 
 
 def _norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> tuple[Tensor, Tensor]:
     """The normed x, and (2, N) the rows' means and inverse standard deviations."""
-    rows, width = x.numel() // x.shape[-1], x.shape[-1]
+    rows, width = math.prod(x.shape[:-1]), x.shape[-1]
     y, found_2N = torch.empty_like(x, dtype=to), x.new_empty(2, rows)
-    addresses = (each.data_ptr() for each in (x, gain_D, bias_D, y, *found_2N))
-    kernel("layer_norm", to)(*addresses, rows, width, epsilon)
+    kernel("layer_norm", to)(x, gain_D, bias_D, y, *found_2N, rows, width, epsilon)
     return y, found_2N
 
 
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> Tensor:
-        x = x.contiguous()
+        x, gain_D, bias_D = x.contiguous(), gain_D.contiguous(), bias_D.contiguous()
         y, found_2N = _norm(x, gain_D, bias_D, epsilon, to)
         ctx.save_for_backward(x, gain_D, *found_2N)
         return y
@@ -51,5 +51,5 @@ class _LayerNorm(torch.autograd.Function):
         dy, dx, rows = dy.contiguous(), torch.empty_like(x), len(mean_N)
         dgain_PD, dbias_PD = x.new_empty(2, -(-rows // ROWS), x.shape[-1])
         tensors = (dy, x, gain_D, mean_N, inverse_N, dx, dgain_PD, dbias_PD)
-        kernel("layer_norm_gradient", dy.dtype)(*(each.data_ptr() for each in tensors), rows, x.shape[-1])
+        kernel("layer_norm_gradient", dy.dtype)(*tensors, rows, x.shape[-1])
         return dx, dgain_PD.sum(0), dbias_PD.sum(0), None, None

@@ -31,8 +31,8 @@ def turned(x_BHTE: Tensor, turn_TE: Tensor) -> Tensor:
 class _Turned(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_BHTE: Tensor, turn_TE: Tensor) -> Tensor:
-        ctx.turn_TE = turn_TE
-        return _turn(x_BHTE, turn_TE, back=False)
+        ctx.turn_TE = turn_TE.contiguous()
+        return _turn(x_BHTE, ctx.turn_TE, back=False)
 
     @staticmethod
     @once_differentiable
@@ -45,10 +45,10 @@ def _turn(x_BHTE: Tensor, turn_TE: Tensor, back: bool) -> Tensor:
     batch, heads, positions, width = x_BHTE.shape
     y_BTHE = x_BHTE.new_empty(batch, positions, heads, width)  # a position's heads side by side, as products have them
     kernel("turned", x_BHTE.dtype)(
-        x_BHTE.data_ptr(),
+        x_BHTE,
         *(x_BHTE.stride(axis) for axis in (0, 2, 1)),
-        turn_TE.data_ptr(),
-        y_BTHE.data_ptr(),
+        turn_TE,
+        y_BTHE,
         batch,
         positions,
         heads,

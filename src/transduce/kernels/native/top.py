@@ -19,7 +19,7 @@ def can_rank(x_NV: Tensor) -> bool:
 
 def log_softmax_(x_NV: Tensor) -> Tensor:
     """x less its rows' log-sum-exp; x itself is changed."""
-    kernel("log_softmax")(x_NV.data_ptr(), *x_NV.shape)
+    kernel("log_softmax")(x_NV, *x_NV.shape)
     return x_NV
 
 
@@ -29,6 +29,5 @@ def top(x_NV: Tensor, count: int, without: Sequence[int]) -> tuple[Tensor, Tenso
     value_NC = torch.empty(rows, count, dtype=torch.float64)
     column_NC = torch.empty(rows, count, dtype=torch.int64)
     barred = torch.tensor(without, dtype=torch.int64)
-    addresses = barred.data_ptr(), len(without), count, value_NC.data_ptr(), column_NC.data_ptr()
-    kernel("top")(x_NV.data_ptr(), *x_NV.shape, *addresses)
+    kernel("top")(x_NV, *x_NV.shape, barred, len(without), count, value_NC, column_NC)
     return value_NC, column_NC
