@@ -16,6 +16,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import lasting_tensors
 from transduce.core.registry import known, resolve
 from transduce.data.columns import ColumnSpec, Specs
+from transduce.layers.external_memory import MemoryTrace
 from transduce.layers.memory_unroll import unroll
 from transduce.models.neural_turing_machine import NeuralTuringMachine, NeuralTuringMachineConfig
 from transduce.models.protocols import Processes, map_tree, select
@@ -178,6 +179,7 @@ def test_its_memory_and_weightings_are_the_papers_slot_by_slot(name: str) -> Non
         hidden_BTD, read_BTRM, *_ = unroll(
             model.input(x_BTF), model.recurrent, model.memory, first.controller, first.memory
         )
+        drawn = MemoryTrace(*(each[0].numpy() for each in model.trace(x_BTF)))
     sizes = model.memory.sizes
     memory = first.memory.memory[0].numpy().copy()
     weightings = [row.detach().numpy() for row in first.memory.weighting[0]]
@@ -201,6 +203,9 @@ def test_its_memory_and_weightings_are_the_papers_slot_by_slot(name: str) -> Non
                 memory[slot] = memory[slot] * (1 - weighting[slot] * head["erase"])
             for head, weighting in writers:
                 memory[slot] = memory[slot] + weighting[slot] * head["add"]
+        added = [head["add"] for head in heads[sizes.read :]]
+        for found, expected in zip(drawn, (added, read_BTRM[0, step], weightings, memory), strict=True):
+            np.testing.assert_allclose(found[step], expected, rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(state.memory.memory[0], memory, rtol=1e-7, atol=1e-12)
 
 
