@@ -8,13 +8,14 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-variants check format bench bench-peers wheels bare-install runtime-wheel clean
+.PHONY: help setup demo test test-variants sanitize check format bench bench-peers wheels bare-install runtime-wheel clean
 DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
 	@echo "make demo    train the built-in corpus and show the result (a few minutes)"
 	@echo "make test    run the tests; make test-variants run them as other processors would"
+	@echo "make sanitize   run the kernels' tests with every access to memory checked"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
@@ -38,6 +39,9 @@ test: $(STAMP)
 
 test-variants: $(STAMP)
 	$(BIN)/python tests/variants.py
+
+sanitize: $(STAMP)
+	$(BIN)/python tests/sanitize.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -111,8 +111,8 @@ class _Unrolled(torch.autograd.Function):
         rows, steps, _ = hidden_BTD.shape
         given = [each.contiguous() for each in (d_hidden_BTD, d_read_BTRM, d_weighting_BTHN)]
         last = [each.clone(memory_format=torch.contiguous_format) for each in (d_memory_BNM, d_cell_BD)]
-        first = [torch.empty_like(weighting_BHN), d_read_BTRM.new_empty(d_read_BTRM[:, 0].shape)]
-        first.append(torch.empty_like(cell_BD))
+        d_read_BRM = d_read_BTRM.new_empty(rows, *d_read_BTRM.shape[2:])
+        first = [torch.empty_like(weighting_BHN), d_read_BRM, torch.empty_like(cell_BD)]
         d_gates_BTG = hidden_BTD.new_empty(rows, steps, len(recurrent_GU))
         d_said_BTP = hidden_BTD.new_empty(rows, steps, len(heads_PD))
         tensors = (*kept, *given, *last, *first, d_gates_BTG, d_said_BTP)
