@@ -76,7 +76,8 @@ def measured(recipe: Recipe, asked: argparse.Namespace) -> dict[str, Any]:
     """The record of one data set."""
     usual = trained(recipe, USUAL, [], asked)
     table = json.loads((asked.runs / recipe.name / USUAL / "plan.json").read_text(encoding="utf-8"))["table"]
-    same = [f"training.updates={table['training']['updates']}"]
+    table["training"]["updates"] = usual["updates"]  # made, where time ended it
+    same = [f"training.updates={usual['updates']}"]
     found = {USUAL: usual}
     for name in asked.variants:
         if change := VARIANTS[name](recipe, table):

@@ -37,7 +37,7 @@ from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import paired_bootstrap
 from transduce.metrics.tally import Tally
 from transduce.planning.facts import facts_of
-from transduce.planning.promise import parse_minutes, taken
+from transduce.planning.promise import parse_minutes, worked
 from transduce.planning.writing import value_in_toml
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.runtime.environment import library_versions, machine
@@ -226,11 +226,12 @@ def named(files: PairFiles, root: str) -> dict[str, Any]:
 def of_run(folder: Path, recipe: Recipe, threads: int) -> tuple[dict[str, Any], list[str]]:
     """What a training took, and its translations of the recipe's first test."""
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    promised = report.get("plan", {}).get("promised_seconds")
+    plan = report.get("plan", {})
+    promised = plan.get("promised_seconds")
     found = {
         "parameters": report["model"]["parameters"],
         "updates": report["training"]["updates"],
-        "minutes": taken(report, 0.0)["took_seconds"] / 60,
+        "minutes": plan.get("took_seconds", worked(report)) / 60,
         **({"promised_minutes": promised / 60} if promised else {}),
     }
     path = folder / "test.outputs"

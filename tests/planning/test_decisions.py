@@ -59,7 +59,7 @@ def table(decisions: list[Decision]) -> dict[str, Any]:
 
 
 def recipe(facts: Facts) -> Recipe:
-    return parse_recipe(table([*decide(facts), *schedule(facts, deserved_updates(facts), "why")]), "decided")
+    return parse_recipe(table([*decide(facts), *schedule(deserved_updates(facts), "why")]), "decided")
 
 
 @pytest.mark.parametrize("pairs", SIZES)
@@ -176,3 +176,49 @@ def test_reasons_are_those_of_the_case() -> None:
     assert reason(CORPORA["pronunciation"], "tokenizer.source.vocabulary") == "all 40 characters"
     assert reason(chinese, "task.target") == "the target's file or column says so"
     assert reason(replace(chinese, languages_named=True), "task.target") == "chosen by you"
+
+
+@pytest.mark.parametrize(
+    ("updates", "expected", "average", "warmup", "every"),
+    [
+        (10, None, 0.99, 1, 20),
+        (999, None, 0.99, 49, 83),
+        (1000, None, 0.995, 50, 83),
+        (2999, None, 0.995, 149, 249),
+        (3000, None, 0.999, 150, 250),
+        (50_000, None, 0.999, 400, 4166),
+        (50_000, 600, 0.99, 30, 50),  # of which the time allows 600
+    ],
+)
+def test_what_follows_from_the_number_of_updates(
+    updates: int, expected: int | None, average: float, warmup: int, every: int
+) -> None:
+    found = {each.key: each.value for each in schedule(updates, "why", expected)}
+    assert found == {
+        "training.updates": updates,
+        "training.warmup": warmup,
+        "training.average": average,
+        "training.validate_every": every,
+        "training.checkpoint_every": every,
+    }
+
+
+@pytest.mark.parametrize("alphabets", [(400, 40), (40, 400)])
+def test_a_joint_vocabulary_has_room_for_both_sides_and_the_tags(alphabets: tuple[int, int]) -> None:
+    """All characters of both, with 16 more each; once is enough where that is so for one side."""
+    usual = CORPORA["inflection"]
+    source, target = (
+        replace(side, alphabet=each) for side, each in zip((usual.source, usual.target), alphabets, strict=True)
+    )
+    found = {each.key: each for each in decide(replace(usual, source=source, target=target, tags=Tags(";[^;]+", 18)))}
+    assert found["tokenizer.joint"].value is True
+    assert found["tokenizer.vocabulary"].value == (400 + 16) + (40 + 16) + 18
+    assert found["tokenizer.min_frequency"].value == 1
+    assert " of the source, " in found["tokenizer.vocabulary"].reason
+
+
+def test_a_joint_vocabulary_of_pieces_is_that_of_the_side_with_more() -> None:
+    wide = replace(TEXT, alphabet=6_000)
+    for facts in (replace(CORPORA["sentences"], source=wide), replace(CORPORA["sentences"], target=wide)):
+        found = {each.key: each.value for each in decide(facts)}
+        assert (found["tokenizer.vocabulary"], found["tokenizer.min_frequency"]) == (2 * 6_000 + 100, 2)

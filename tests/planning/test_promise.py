@@ -1,9 +1,11 @@
 """Times as people write them, and as they are told."""
 
+import time
+
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.planning.promise import in_words, parse_minutes, promise, taken
+from transduce.planning.promise import Promise, in_words, parse_minutes, promise, taken
 from transduce.planning.speed import Speed
 
 
@@ -46,14 +48,23 @@ def test_times_are_told(seconds: float, words: str) -> None:
 
 
 def test_a_promise_counts_everything() -> None:
-    found = promise(Speed(update=0.5, validation=10, tests=30, start=5), updates=1000, validate_every=300)
-    assert found.total == 5 + 500 + 4 * 10 + 30
-    assert (
-        found.sentence()
-        == "This will take about 10 minutes: 40 seconds of them for validations, 30 seconds for the tests."
+    speed = Speed(update=0.5, validation=10, tests=30, start=5)
+    found = promise(speed, updates=1000, validate_every=300, planning=25)
+    assert found.total == 5 + 500 + 4 * 10 + 30 + 25
+    assert found.sentence() == (
+        "This will take about 10 minutes from start to end: 25 seconds for planning, 40 seconds for validations, "
+        "30 seconds for the tests, the rest for training."
     )
 
 
-def test_what_it_took_is_training_and_tests() -> None:
-    report = {"training": {"seconds": 100.04}, "finishing_seconds": 20.5}
-    assert taken(report, 110.0) == {"promised_seconds": 110.0, "took_seconds": 120.5}
+REPORT = {"training": {"seconds": 100.04}, "finishing_seconds": 20.5}
+PROMISED = Promise(start=1, updates=80, validations=8, tests=15, planning=6)
+
+
+def test_what_it_took_over_several_processes_is_planning_training_and_tests() -> None:
+    assert taken(REPORT, PROMISED) == {"promised_seconds": 110.0, "took_seconds": 126.5}
+
+
+def test_what_it_took_in_one_process_is_counted_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 1140.0)
+    assert taken(REPORT, PROMISED, since=1000.0) == {"promised_seconds": 110.0, "took_seconds": 140.0}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from rich.console import Console
@@ -139,13 +140,13 @@ def train(
     """
     refuse_several("transduce.train, which trains in one; several need the command: torchrun -m transduce train RECIPE")
     shown = console or Console(quiet=quiet)
-    plan = None
+    since, plan = monotonic(), None
     with _on(device):
         keep_freed_memory()
         if recipe is None or is_data(recipe):
             source = _in_its_place(recipe, source)
             given = _overridden({}, overrides or {})
-            asked = Asked(data, source, target, columns, languages, time, overrides or {}, given)
+            asked = Asked(data, source, target, columns, languages, time, overrides or {}, given, since)
             plan, folder = planned(asked, None if run is None else Path(run), Display(shown), force)
             resolved = plan.recipe
         else:

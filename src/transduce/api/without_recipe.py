@@ -31,6 +31,7 @@ class Asked:
     """What `transduce.train` is called with where there is no recipe, as its arguments say.
 
     given: `overrides` as a table.
+    since: when it was called, by `time.monotonic`.
     """
 
     data: Any
@@ -41,6 +42,7 @@ class Asked:
     time: str | None
     overrides: Mapping[str, Any]
     given: Table
+    since: float
 
 
 def is_data(recipe: Any) -> bool:
@@ -114,7 +116,7 @@ def _planned(
 ) -> TrainingPlan:
     noted = {"overrides": {key: str(value) for key, value in asked.overrides.items()}, "data": prints}
     minutes = parse_minutes(str(asked.time)) if asked.time is not None else None
-    plan, begun = planned_run(run, named, asked.given, noted, minutes, display, force)
+    plan, begun = planned_run(run, named, asked.given, noted, minutes, display, force, since=asked.since)
     if begun:
         examine_data(plan.recipe, cache_folder(), display.warn, force)
     return plan

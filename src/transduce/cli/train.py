@@ -140,6 +140,9 @@ def _train_planned(
     named: "Named", overrides: list[str], time: str | None, run: Path | None, dry_run: bool, force: bool, finish: bool
 ) -> None:
     """Decide, tell, train; the same command goes on with what was decided first."""
+    from time import monotonic
+
+    since = monotonic()
     from rich.console import Console
 
     from transduce.core.overrides import apply_overrides
@@ -155,7 +158,7 @@ def _train_planned(
     folder = run or Path("runs") / resolve_inputs(named).name
     given, asked = apply_overrides({}, overrides), {"overrides": overrides}
     keep_freed_memory()
-    plan, begun = planned_run(folder, named, given, asked, minutes, Display(console), force, dry_run)
+    plan, begun = planned_run(folder, named, given, asked, minutes, Display(console), force, dry_run, since)
     report = _train(plan.recipe, folder, dry_run, force, finish, ALONE, examined=not begun)
     if report is not None and not finish:
         tell_taken(folder, report, plan, console)

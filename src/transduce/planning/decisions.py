@@ -20,6 +20,7 @@ SIZES = (  # positions of an epoch from which a model is so wide and deep
     (5_000_000, 256, 4),
     (50_000_000, 512, 6),
 )
+VALIDATIONS, FEWEST_BETWEEN = 12, 20  # of a training; updates between two
 MANY_CHARACTERS = 300  # from so many on, an alphabet is of signs for words or syllables
 
 
@@ -58,11 +59,15 @@ def decide(facts: Facts, validation: bool = False, test: bool = False, size: Siz
     ]
 
 
-def schedule(facts: Facts, updates: int, reason: str) -> list[Decision]:
-    """What follows from the number of updates."""
-    warmup = max(1, min(400, updates // 20))
-    every = max(20, updates // 12)
-    average = 0.999 if updates >= 3000 else 0.995 if updates >= 1000 else 0.99
+def schedule(updates: int, reason: str, expected: int | None = None) -> list[Decision]:
+    """What follows from the number of updates.
+
+    expected: how many of them the time allows; None: all.
+    """
+    made = updates if expected is None else expected
+    warmup = max(1, min(400, made // 20))
+    every = max(FEWEST_BETWEEN, made // VALIDATIONS)
+    average = 0.999 if made >= 3000 else 0.995 if made >= 1000 else 0.99
     return [
         Decision("training.updates", updates, reason),
         Decision("training.warmup", warmup, "a twentieth of the updates, at most 400"),

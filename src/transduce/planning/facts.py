@@ -153,19 +153,22 @@ class Facts:
         return [f"{self.pairs:,} pairs. {told[0][0].upper() + told[0][1:]}; {told[1]}."]
 
 
-def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str] = ("", "")) -> Facts:
+def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str] = ("", ""), fewest: int = 3) -> Facts:
     """The facts of these files, from a sample where they are large.
 
     Raises:
-        InputError: what `read_pairs` refuses; there is no pair with two sides.
+        InputError: what `read_pairs` refuses; there are fewer than `fewest` pairs with two sides.
     """
     pairs = sum(1 for files in corpora for _ in read_pairs(files, root))
     step = max(1, pairs // SAMPLED)
     every = ((source, target) for files in corpora for _, source, target in read_pairs(files, root))
     sample = _without_endless([pair for pair in islice(every, 0, None, step) if all(text.strip() for text in pair)])
-    if len(sample) < 3:
+    if len(sample) < fewest:
         names = ", ".join(str(path) for files in corpora for path in files.paths(root))
-        raise InputError(f"{names}: expected at least 3 pairs with text on both sides; found {len(sample)}.")
+        raise InputError(
+            f"{names}: expected at least {fewest} pairs with text on both sides; found {len(sample)}. Add more: a "
+            "model that is of use needs hundreds, better thousands."
+        )
     columns = max(len(files.sources) for files in corpora)
     separators = {separator_of(files.source_separator) for files in corpora}
     tags = tags_in([pair[0] for pair in sample], *separators) if columns > 1 and len(separators) == 1 else None

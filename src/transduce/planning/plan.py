@@ -4,13 +4,23 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transduce.core.cache import cache_folder
 from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
-from transduce.planning.decisions import Decision, Size, decide, deserved_updates, schedule, smaller, usual_size
+from transduce.planning.decisions import (
+    FEWEST_BETWEEN,
+    VALIDATIONS,
+    Decision,
+    Size,
+    decide,
+    deserved_updates,
+    schedule,
+    smaller,
+    usual_size,
+)
 from transduce.planning.facts import Facts, facts_of
 from transduce.planning.inputs import Inputs, Named, pair_files, resolve_inputs
 from transduce.planning.promise import Promise, in_words, promise
@@ -21,8 +31,12 @@ from transduce.training.examination import examine_data
 
 USUAL = 60.0  # minutes, where no time is given
 ENOUGH = 0.5  # of the updates that the data deserves; with less, a smaller model learns more
+FEWEST = 50  # pairs; of fewer, two or three would be held out for each score
 FIRST = 1000  # updates, as long as none are decided
 FULL = 0.95  # of the time is planned for
+MEASURING = 0.1  # of the time is for measuring the speed, at most
+LEAST = 0.25  # of the time is for training, at least, however long planning and tests take
+HELPFUL = 2  # times the updates that the data deserves; more would not help
 GIVEN = "chosen by you"
 
 
@@ -31,12 +45,14 @@ class TrainingPlan:
     """What is decided for a training, and how long it takes.
 
     table: the recipe's. decisions: its keys with their reasons.
+    since: when it was asked for, by `time.monotonic`; None: in an earlier process.
     """
 
     name: str
     table: Table
     decisions: list[Decision]
     promised: Promise
+    since: float | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -51,6 +67,7 @@ def make_plan(
     display: Display,
     name: str | None = None,
     force: bool = False,
+    since: float | None = None,
 ) -> TrainingPlan:
     """Examine the data, and decide everything that `named` and `given` leave open.
 
@@ -59,17 +76,18 @@ def make_plan(
         minutes: the time that it may take, planning included; None: as much as the data deserves, an hour at most.
         name: of the training.
         force: of data that is certainly wrong, tell so and go on.
+        since: when it was asked for, by `time.monotonic`; None: now.
 
     Raises:
-        InputError: what `resolve_inputs` and `examine_data` refuse; a wrong key; too little time.
+        InputError: what `resolve_inputs` and `examine_data` refuse; a wrong key; too few pairs.
     """
-    begun = time.monotonic()
+    begun = time.monotonic() if since is None else since
     given = _checked(given)
     inputs = resolve_inputs(named)
     train = (pair_files(inputs.train),)
     for note in inputs.notes:
         display.warn(note)
-    facts = replace(facts_of(train, Path(), inputs.languages), languages_named=named.languages is not None)
+    facts = replace(facts_of(train, Path(), inputs.languages, FEWEST), languages_named=named.languages is not None)
     for line in facts.to_lines():
         display.tell(line)
     planner = _Planner(name or inputs.name, inputs, facts, given, display, begun)
@@ -99,75 +117,95 @@ def _checked(given: Table) -> Table:
     return given
 
 
+class _Length(NamedTuple):
+    """Of a training.
+
+    updates: the most, as the data deserves or somebody chose: never what a moment's speed allows.
+    expected: so many fit into the time.
+    reason: of `updates`.
+    minutes: after which it ends if it has not before; None: it takes what the updates take.
+    """
+
+    updates: int
+    expected: int
+    reason: str
+    minutes: float | None
+
+
 class _Planner:
     def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
         self.since = begun
         training = given.get("training", {})
         self.start: str | None = training.get("start")
+        self.wanted: int | None = training.get("updates")
         self.begun = load_model_file(self.start).config["model"] if self.start else {}
         self.keeps = self.start is not None and training.get("start_tokenizer", "keep") == "keep"
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
-        size: Size | None = usual_size(self.facts)
-        wanted = self.given.get("training", {}).get("updates")
-        while size is not None:
-            speed = self._measured(size)
-            limit = _fitting(speed, self._left(minutes))
-            deserved = deserved_updates(self.facts)
-            lower = None if wanted or self.start or "model" in self.given else smaller(size)
-            if wanted or limit >= ENOUGH * deserved or lower is None:
+        size, measuring = usual_size(self.facts), MEASURING * _seconds(minutes)
+        deserved = deserved_updates(self.facts)
+        while True:
+            measuring /= 2  # so that there is time for each size that is tried
+            speed = self._measured(size, measuring)
+            fitting = _fitting(speed, self._for_training(speed, minutes))
+            lower = None if self.wanted or self.start or "model" in self.given else smaller(size)
+            if lower is None or fitting >= ENOUGH * deserved:
                 break
             self.display.tell(
-                f"A model {size.width} wide would make {max(0, limit):,} updates in that time; the data deserves "
+                f"A model {size.width} wide would make {fitting:,} updates in that time; the data deserves "
                 f"{deserved:,}. A smaller one is tried."
             )
             size = lower
-        if wanted:
-            updates, reason = wanted, GIVEN
-        else:
-            updates, reason = self._updates(deserved, limit, minutes)
-        return self._made(size, updates, reason, minutes, speed)
+        return self._made(size, self._length(deserved, fitting, speed, minutes), speed)
 
-    def _left(self, minutes: float | None) -> float:
-        """Seconds for training and tests: of a time that is given, what planning has left of it."""
-        used = time.monotonic() - self.since if minutes else 0.0
-        return FULL * 60 * (minutes or USUAL) - used
+    def _for_training(self, speed: Speed, minutes: float | None) -> float:
+        """Seconds for updates and validations: of a time that is given, what planning, the last validation and the
+        tests leave of it."""
+        left = FULL * _seconds(minutes) - (self._used() if minutes else 0.0) - _afterwards(speed)
+        return max(left, LEAST * _seconds(minutes))
 
-    def _updates(self, deserved: int, limit: int, minutes: float | None) -> tuple[int, str]:
-        if limit < 1:
-            raise InputError(
-                f"--time: {in_words(60 * (minutes or USUAL))} is too short for the tests alone. Give it more time."
-            )
-        if limit < deserved:
-            room = f"{in_words(60 * (minutes or USUAL))}{'' if minutes else ', the most without --time'}"
-            return limit, f"what fits into {room}; the data deserves {deserved:,}"
-        if minutes is None or limit == deserved:
-            return deserved, "grows with the cube root of the text"
-        updates = min(limit, 2 * deserved)
-        most = "; more would not help" if updates < limit else ""
-        return updates, f"there is time for more than the {deserved:,} that the data deserves{most}"
+    def _used(self) -> float:
+        return time.monotonic() - self.since
 
-    def _measured(self, size: Size) -> Speed:
-        """The speed of a recipe with a model of this size."""
+    def _length(self, deserved: int, fitting: int, speed: Speed, minutes: float | None) -> _Length:
+        wanted = self.wanted or (HELPFUL * deserved if minutes else deserved)
+        if minutes is None and (self.wanted or fitting >= wanted):
+            return _Length(wanted, wanted, GIVEN if self.wanted else "grows with the cube root of the text", None)
+        seconds = self._for_training(speed, minutes)
+        self._tell_short(seconds, speed, minutes)
+        reason = GIVEN if self.wanted else _why(deserved, fitting, minutes)
+        return _Length(wanted, min(wanted, fitting), reason, seconds / 60)
+
+    def _tell_short(self, training: float, speed: Speed, minutes: float | None) -> None:
+        """Where training and tests do not fit into the time, how long it will take instead."""
+        after, used = _afterwards(speed), self._used() if minutes else 0.0
+        if used + training + after <= _seconds(minutes):
+            return
+        self.display.warn(
+            f"{in_words(_seconds(minutes))} are too short for all: planning took {in_words(self._used())}, and the "
+            f"last validation and the tests will take about {in_words(after)}. {in_words(training)} are for training "
+            f"nevertheless, so all will take about {in_words(self._used() + training + after)}."
+        )
+
+    def _measured(self, size: Size, seconds: float) -> Speed:
+        """The speed of a recipe with a model of this size, measured for so long at most."""
         with self.display.console.status("measuring the speed"):
-            return measure(self.first_recipe(size), self.display)
+            return measure(self.first_recipe(size), self.display, seconds)
 
     def first_recipe(self, size: Size) -> Recipe:
         """With a model of this size, before it is known how long it trains."""
-        table, _ = self._table(size, FIRST, "", None)
+        table, _ = self._table(size, _Length(FIRST, FIRST, "", None))
         return parse_recipe({"name": self.name, **table}, self.name)
 
-    def _made(self, size: Size | None, updates: int, reason: str, minutes: float | None, speed: Speed) -> TrainingPlan:
-        limit = None if minutes is None else (self._left(minutes) - speed.tests - speed.start) / 60
-        table, decisions = self._table(size, updates, reason, limit)
-        promised = promise(speed, table["training"]["updates"], table["training"]["validate_every"])
-        return TrainingPlan(self.name, table, decisions, promised)
+    def _made(self, size: Size, length: _Length, speed: Speed) -> TrainingPlan:
+        table, decisions = self._table(size, length)
+        every = table["training"]["validate_every"]
+        promised = promise(speed, length.expected, every, self._used())
+        return TrainingPlan(self.name, table, decisions, promised, self.since)
 
-    def _table(
-        self, size: Size | None, updates: int, reason: str, minutes: float | None
-    ) -> tuple[Table, list[Decision]]:
+    def _table(self, size: Size, length: _Length) -> tuple[Table, list[Decision]]:
         data = self.given.get("data", {})
         data = data if isinstance(data, dict) else {}
         files, inputs = list[Decision](), self.inputs
@@ -177,11 +215,12 @@ class _Planner:
         if inputs.tests and "test" not in data:
             files.append(Decision("data.test", inputs.tests, "found beside the training files"))
         validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
-        decided = [*files, *decide(self.facts, validation, test, size), *schedule(self.facts, updates, reason)]
+        planned = schedule(length.updates, length.reason, length.expected)
+        decided = [*files, *decide(self.facts, validation, test, size), *planned]
         decided = self._fine_tuned(decided) if self.start else decided
-        if minutes is not None:
-            reason = "the time given, less that of the tests; the learning rate falls to 0 at its end"
-            decided.append(Decision("training.minutes", round(minutes, 2), reason))
+        if length.minutes is not None:
+            reason = "the time, less that of planning and tests; the learning rate falls to 0 at its end"
+            decided.append(Decision("training.minutes", max(0.01, round(length.minutes, 2)), reason))
         table = lay_over(_nested(decided), self.given)
         reasons = {each.key: each for each in decided}
         found = list[Decision]()
@@ -203,11 +242,30 @@ class _Planner:
         return [*(each for each in decided if not each.key.startswith(own)), *sizes]
 
 
+def _seconds(minutes: float | None) -> float:
+    return 60 * (minutes or USUAL)
+
+
+def _afterwards(speed: Speed) -> float:
+    """Seconds that are not of `training.minutes`, or come when they are over."""
+    return speed.start + speed.validation + speed.tests
+
+
 def _fitting(speed: Speed, seconds: float) -> int:
-    """How many updates fit, with their validations, and the tests."""
-    left = seconds - speed.start - speed.tests - 13 * speed.validation
-    updates = int(left / speed.update)
+    """How many updates fit, with the validations between them."""
+    updates = int((seconds - VALIDATIONS * speed.validation) / speed.update)
+    if updates < VALIDATIONS * FEWEST_BETWEEN:
+        updates = max(1, int(seconds / (speed.update + speed.validation / FEWEST_BETWEEN)))
     return updates // 10 * 10 if updates > 100 else updates
+
+
+def _why(deserved: int, fitting: int, minutes: float | None) -> str:
+    """The reason of the most updates that there may be, under a time."""
+    room = in_words(_seconds(minutes))
+    if minutes is None:
+        return f"what the data deserves; {room}, the most without --time, end it before, after about {fitting:,}"
+    most = f"{HELPFUL} times the {deserved:,} that the data deserves; more would not help"
+    return most if fitting >= HELPFUL * deserved else f"{most}. {room} end it before, after about {fitting:,}"
 
 
 def _nested(decisions: Sequence[Decision]) -> Table:

@@ -30,6 +30,7 @@ def planned_run(
     display: Display,
     force: bool = False,
     dry_run: bool = False,
+    since: float | None = None,
 ) -> tuple[TrainingPlan, bool]:
     """What was decided when the run began, or is decided now and noted there; and whether it had begun.
 
@@ -39,13 +40,14 @@ def planned_run(
         given: keys that are chosen already, as `make_plan` takes them.
         asked: all that the decisions follow from, for JSON: what a run began with cannot change.
         dry_run: note nothing, and tell data that is certainly wrong instead of refusing it.
+        since: when somebody asked for it, by `time.monotonic`; None: now.
 
     Raises:
         InputError: as `make_plan` and `earlier_plan`; the run holds a training of another recipe.
     """
     asked = json.loads(json.dumps({**named.to_dict(), "minutes": minutes, **asked}))
     earlier = earlier_plan(run, asked)
-    plan = earlier or make_plan(named, given, minutes, display, run.name, force or dry_run)
+    plan = earlier or make_plan(named, given, minutes, display, run.name, force or dry_run, since)
     display.console.print(decisions_table(plan))
     display.console.print(plan.promised.sentence(), highlight=False)
     if earlier is None and not dry_run:
@@ -55,12 +57,12 @@ def planned_run(
 
 
 def tell_taken(run: Path, report: dict[str, Any], plan: TrainingPlan, console: Console) -> dict[str, Any]:
-    """The report of a finished run with what was promised and what it took, which is told."""
-    took = taken(report, plan.promised.total)
+    """The report of a finished run with what was promised and what it took from start to end, which is told."""
+    took = report.get("plan") or taken(report, plan.promised, plan.since)
     report = {**report, "plan": took}
     write_json(run / REPORT, report)
     told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])
-    console.print(f"It took {told[0]}; {told[1]} were promised.", highlight=False)
+    console.print(f"It took {told[0]} from start to end; {told[1]} were promised.", highlight=False)
     return report
 
 

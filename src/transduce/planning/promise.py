@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
@@ -12,12 +13,17 @@ PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|min|m|sec|s)")
 
 
 class Promise(NamedTuple):
-    """Seconds of a whole training."""
+    """Seconds of a whole training, from the moment that it was asked for.
+
+    start: what comes right before the first update. planning: what was over when the promise was made; 0 in notes of
+        earlier versions.
+    """
 
     start: float
     updates: float
     validations: float
     tests: float
+    planning: float = 0.0
 
     @property
     def total(self) -> float:
@@ -26,20 +32,29 @@ class Promise(NamedTuple):
 
     def sentence(self) -> str:
         """For people."""
-        parts = f"{in_words(self.validations)} of them for validations, {in_words(self.tests)} for the tests"
-        return f"This will take about {in_words(self.total)}: {parts}."
+        parts = {"planning": self.planning, "validations": self.validations, "the tests": self.tests}
+        told = ", ".join(f"{in_words(seconds)} for {part}" for part, seconds in parts.items() if seconds)
+        return f"This will take about {in_words(self.total)} from start to end: {told}, the rest for training."
 
 
-def promise(speed: Speed, updates: int, validate_every: int) -> Promise:
-    """For so many updates."""
+def promise(speed: Speed, updates: int, validate_every: int, planning: float = 0.0) -> Promise:
+    """For so many updates, after so many seconds of planning."""
     validations = math.ceil(updates / validate_every)
-    return Promise(speed.start, updates * speed.update, validations * speed.validation, speed.tests)
+    return Promise(speed.start, updates * speed.update, validations * speed.validation, speed.tests, planning)
 
 
-def taken(report: dict[str, Any], promised: float) -> dict[str, Any]:
-    """For report.json: what was promised, and what it took over all resumes."""
-    took = report["training"]["seconds"] + report.get("finishing_seconds", 0.0)
-    return {"promised_seconds": round(promised, 1), "took_seconds": round(took, 1)}
+def taken(report: dict[str, Any], promised: Promise, since: float | None = None) -> dict[str, Any]:
+    """For report.json: what was promised, and what it took from start to end.
+
+    since: the start, by `time.monotonic`; None: it was in an earlier process, so what was done since is added up.
+    """
+    took = promised.planning + worked(report) if since is None else time.monotonic() - since
+    return {"promised_seconds": round(promised.total, 1), "took_seconds": round(took, 1)}
+
+
+def worked(report: dict[str, Any]) -> float:
+    """Seconds of training and tests, over all resumes."""
+    return report["training"]["seconds"] + report.get("finishing_seconds", 0.0)
 
 
 def in_words(seconds: float) -> str:

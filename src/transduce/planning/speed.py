@@ -2,19 +2,21 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain, count, islice
+from statistics import fmean, median
 from typing import NamedTuple
 
 from torch import nn
 
 from transduce.inference.inputs import batches_of
-from transduce.inference.likelihood import dataset_likelihood
+from transduce.inference.likelihood import dataset_log_probabilities
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset, Task, TaskData
+from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
 from transduce.training.initialization import device, new_training
 from transduce.training.loop import make_update
@@ -23,7 +25,8 @@ from transduce.training.run import open_task
 from transduce.training.validation import spread
 
 WARMING, FEWEST, MOST, SECONDS = 3, 6, 100, 5.0  # updates that are not timed, and those that are; how long
-TRANSLATED = 64  # sentences
+SLOW = 2.0  # times the median: a slow moment, such as of another program
+TRANSLATED = (2, 8, 64)  # sentences: the first pack the weights, the second tell whether there is time for the last
 COUNTING = 1.5e-4  # seconds a pair, of co-occurrence embeddings
 LOADING = 2.0  # seconds for what is done once: a checkpoint, the model file, figures, the report
 WORSE = 1.3  # early validations translate with a poor model, whose outputs are too long
@@ -38,8 +41,10 @@ class Speed(NamedTuple):
     start: float
 
 
-def measure(recipe: Recipe, display: Display) -> Speed:
+def measure(recipe: Recipe, display: Display, seconds: float = math.inf) -> Speed:
     """What an update, a validation and the tests of `recipe` take here.
+
+    seconds: for measuring, when the data is open. What does not fit is extrapolated from what does, one batch at least.
 
     Raises:
         InputError: what `open_task` refuses.
@@ -48,26 +53,44 @@ def measure(recipe: Recipe, display: Display) -> Speed:
         task, data = open_task(recipe, display)
         _tell_long(recipe, data, display)
         trained = new_training(recipe, task)
-        batches = data.batches(recipe.batch, recipe.training.seed)
-        load = batches_of(batches.stores, task.columns, device())
-        precision = resolve_precision(recipe.training.precision, device())
-        rows = chain.from_iterable(batches.epoch(epoch) for epoch in count())
-
-        def update() -> None:
-            made = [load(each) for each in islice(rows, recipe.training.accumulate)]
-            make_update(recipe.training, trained, made, precision)
-            trained.progress.update += 1
-
-        for _ in range(WARMING):
-            update()
-        begun, made = time.perf_counter(), 0
-        while made < FEWEST or (made < MOST and time.perf_counter() - begun < SECONDS):
-            update()
-            made += 1
-        seconds = (time.perf_counter() - begun) / made
+        begun = time.perf_counter()
+        update = _update(recipe, trained, task, data, seconds / 2)
+        held_out = _held_out(recipe, trained.model, task, data, begun + seconds)
         pairs = sum(len(store) for store, _ in data.corpora)
         start = COUNTING * pairs if recipe.training.embeddings == "cooccurrence" else 0.0
-        return Speed(seconds, *_held_out(recipe, trained.model, task, data), start)
+        return Speed(update, *held_out, start)
+
+
+def _update(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, limit: float) -> float:
+    """Seconds of an update."""
+    batches = data.batches(recipe.batch, recipe.training.seed)
+    load = batches_of(batches.stores, task.columns, device())
+    precision = resolve_precision(recipe.training.precision, device())
+    rows = chain.from_iterable(batches.epoch(epoch) for epoch in count())
+
+    def update() -> None:
+        made = [load(each) for each in islice(rows, recipe.training.accumulate)]
+        make_update(recipe.training, trained, made, precision)
+        trained.progress.update += 1
+
+    return steady(timed(update, limit))
+
+
+def timed(update: Callable[[], object], limit: float) -> list[float]:
+    """Seconds of each of some updates, of which the first may be slow, as long as there is time for further ones."""
+    found = list[float]()
+    while not found or sum(found) < limit:
+        found.append(_seconds(update))
+        measured = found[WARMING:]
+        if len(measured) == MOST or (len(measured) >= FEWEST and sum(measured) >= SECONDS):
+            break
+    return found[WARMING:] or found[-1:]
+
+
+def steady(seconds: Sequence[float]) -> float:
+    """Their mean, for which a slow moment counts as one that is twice as slow as usual."""
+    most = SLOW * median(seconds)
+    return fmean(min(each, most) for each in seconds)
 
 
 def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
@@ -86,34 +109,57 @@ def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
             )
 
 
-def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData) -> tuple[float, float]:
+def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData, until: float) -> tuple[float, float]:
     """Seconds of a validation, and of all tests."""
-    validation = 0.0
+    datasets = [*([data.validation] if data.validation else []), *data.tests.values()]
+    limit = max(0.0, until - time.perf_counter()) / max(1, 2 * len(datasets))  # of a likelihood, or of translating
+    validation, tests = 0.0, LOADING
     if data.validation:
         decoded = min(recipe.training.decode_sentences, len(data.validation.texts))
-        validation = _likelihood(model, task, data.validation)
-        validation += WORSE * decoded * _translation(model, task, data.validation, quickest(model))
-    tests = LOADING
+        validation = _likelihood(model, task, data.validation, limit)
+        validation += WORSE * decoded * _translation(model, task, data.validation, quickest(model), limit)
     for dataset in data.tests.values():
-        each = _translation(model, task, dataset, recipe.search)
-        tests += _likelihood(model, task, dataset) + len(dataset.texts) * each
+        each = _translation(model, task, dataset, recipe.search, limit)
+        tests += _likelihood(model, task, dataset, limit) + len(dataset.texts) * each
     return validation, tests
 
 
-def _likelihood(model: nn.Module, task: Task, dataset: Dataset) -> float:
-    return _seconds(lambda: dataset_likelihood(model, task, dataset.store))
+def _likelihood(model: nn.Module, task: Task, dataset: Dataset, limit: float) -> float:
+    """Seconds for all of it."""
+    begun, tokens, passed = time.perf_counter(), 0, 0.0
+    for batch, _ in dataset_log_probabilities(model, task, dataset.store):
+        tokens, passed = tokens + batch.units, time.perf_counter() - begun
+        if passed > limit:
+            break
+    with_ends = dataset.store.metadata["tokens"]["target"] + len(dataset.store)
+    return passed * with_ends / max(1, tokens)
 
 
-def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search) -> float:
+def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search, limit: float) -> float:
     """Seconds a sentence. The model knows no end yet: outputs are as long as the references on average."""
-    texts = [source for source, _ in spread(dataset.texts, TRANSLATED)]
-    if not texts:
+    if not dataset.texts:
         return 0.0
     length = math.ceil(dataset.store.metadata["tokens"]["target"] / max(1, len(dataset.store)))
     fixed = {"max_length_factor": 0.0, "max_length_offset": length + 1, "min_length": length}
     limited = search.model_copy(update=fixed)
-    task.predictor.predict(model, texts[:2], limited)  # packs the weights
-    return _seconds(lambda: task.predictor.predict(model, texts, limited)) / len(texts)
+
+    def translate(count: int) -> float:
+        texts = [source for source, _ in spread(dataset.texts, count)]
+        return _seconds(lambda: task.predictor.predict(model, texts, limited)) / len(texts)
+
+    return by_steps(translate, limit)
+
+
+def by_steps(each: Callable[[int], float], limit: float) -> float:
+    """Seconds a sentence, of as many as there is time for; each: for so many."""
+    packing, few, many = TRANSLATED
+    begun = time.perf_counter()
+    found = each(packing)
+    if time.perf_counter() - begun < limit:
+        found = each(few)
+    if time.perf_counter() - begun + many * found < limit:
+        found = each(many)
+    return found
 
 
 def _seconds(work: Callable[[], object]) -> float:
