@@ -124,6 +124,48 @@ def test_more_minutes_later_go_on_from_where_they_would_be() -> None:
     assert longer[-1] <= 0.05 * 2e-3
 
 
+@pytest.mark.parametrize("noted", [True, False], ids=["now", "by an earlier version"])
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+@pytest.mark.parametrize("most", [100, 700])
+def test_more_updates_later_go_on_from_where_they_would_be(most: int, schedule: str, noted: bool) -> None:
+    """The updates ended it just before its time did, by a schedule of time."""
+    events: list[dict[str, Any]] = []
+    pace = lambda update: (62.0 if update < 10 else 58.0) / most  # noqa: E731  # slow at first: planned by time
+    first = lived(config(updates=most, schedule=schedule, warmup=5), pace, events)
+    assert len(first) == most
+    assert any(event["done"] is not None for event in events)
+    assert first[-1] < 0.02 * 2e-3
+    if not noted:
+        events = [{key: value for key, value in event.items() if key != "updates"} for event in events]
+    since = Progress(update=most, seconds=59, planned=2 * most, raised=[[most, most]])
+    longer = lived(config(updates=2 * most, minutes=3, schedule=schedule, warmup=5), pace, events, since)
+    assert len(longer) == most
+    assert longer[0] == pytest.approx(1e-3, rel=0.06)  # half of the updates are made
+    assert longer[-1] <= 0.05 * 2e-3
+    assert all(later <= earlier + 1e-15 for earlier, later in pairwise(longer))
+
+
+def test_more_updates_in_the_time_that_is_left() -> None:
+    """The updates ended it at half of its time; twice as many in the same time go on at half of the rate."""
+    events: list[dict[str, Any]] = []
+    first = lived(config(updates=600), lambda update: 0.12 if update < 30 else 0.05, events)
+    assert len(first) == 600
+    assert any(event["done"] is not None for event in events)
+    since = Progress(update=600, seconds=32, raised=[[600, 600]])
+    longer = lived(config(updates=1200), lambda update: 0.05, events, since)
+    assert longer[0] == pytest.approx(1e-3, rel=0.1)
+    assert longer[-1] <= 0.05 * 2e-3
+
+
+def test_plans_end_with_the_updates_if_these_are_made_before_the_time_is_over() -> None:
+    events: list[dict[str, Any]] = []
+    rates = lived(config(updates=600), lambda update: 0.12 if update < 30 else 0.05, events)
+    timed = [event for event in events if event["done"] is not None]
+    assert timed
+    assert all(event["ends"] <= 600 for event in events)
+    assert rates[-1] <= 0.05 * 2e-3  # by the end that there is, not by one that the time would allow
+
+
 def test_plans_are_few() -> None:
     events: list[dict[str, Any]] = []
     assert len(lived(config(), lambda update: 0.001, events)) >= 60_000

@@ -1,7 +1,7 @@
 """A run that is finished is left as it is; one that may go on is told by what it was planned for."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from transduce.data.corpus import provenance
 from transduce.data.files import fingerprint
 from transduce.data.shards import shards_of
 from transduce.recipe.recipe import Recipe
+from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import REPORT
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.checkpoint import FOLDER, PATTERN
@@ -19,8 +20,8 @@ from transduce.training.display import Display
 from transduce.training.loop import why_ended
 from transduce.training.progress import Progress
 from transduce.training.run_directory import changed_search, check_data, check_recipe, is_begun
-from transduce.training.schedule import learning_rate
 from transduce.training.summary import rows
+from transduce.training.timed_schedule import TimedSchedule
 
 Report = dict[str, Any]
 
@@ -83,7 +84,6 @@ def _holds_a_model(path: Path) -> bool:
 
 def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -> None:
     """That nothing is left to do, and what could be."""
-    updates = int(report["training"]["updates"])
     display.tell(f"{run}: finished, and left as it is. Training ended: {report['ended']}.")
     if fingerprint(run / NAME) != report["model"]["sha256"]:
         display.tell(f"{NAME} has changed since training ended (`transduce shortlist`, for example, adds to it).")
@@ -92,8 +92,8 @@ def tell_finished(run: Path, recipe: Recipe, report: Report, display: Display) -
             f"{', '.join(search)}: a finished run is not tested again; use `transduce evaluate` or `predict` for that."
         )
     display.tell(
-        f"To train it further: training.updates={2 * max(updates, recipe.training.updates)}"
-        f"{_other_limits(recipe)}. To train another: name another directory with --run."
+        f"To train it further: {' '.join(_higher(recipe, report))}. To train another: name another directory with "
+        "--run."
     )
 
 
@@ -106,18 +106,33 @@ def set_aside(run: Path, display: Display) -> None:
         display.tell(f"The report so far is {kept.name}.")
 
 
-def note_plan(recipe: Recipe, progress: Progress, display: Display) -> None:
-    """What the learning rate follows from here; where that is another number of updates than before, that is told."""
-    config, before = recipe.training, progress.planned
-    if progress.update and before and before != config.updates:
+def note_plan(recipe: Recipe, progress: Progress, display: Display, events: Sequence[Mapping[str, Any]] = ()) -> None:
+    """What the learning rate follows from here; where the limits are others than before, that is told.
+
+    events: of the run's log.
+    """
+    config, before = recipe.training, progress.planned or recipe.training.updates
+    earlier = TimedSchedule(config.model_copy(update={"updates": before}), events, progress)
+    if progress.update and before != config.updates:
         progress.raised.append([progress.update, before])
-        earlier = learning_rate(config.model_copy(update={"updates": before}), progress.update)
-        rate = learning_rate(config, progress.update + 1)
+    if progress.update and (changed := _changed(config, before, earlier.minutes_before)):
+        now = TimedSchedule(config, events, progress)
+        now.planned(progress)
         display.tell(
-            f"training.updates is {config.updates:,} now, and was {before:,}: the {config.schedule} schedule is that "
-            f"of {config.updates:,} updates from here. The learning rate was {earlier:.3g} and goes on at {rate:.3g}."
+            f"{' '.join(changed)} The {config.schedule} schedule is that of the new limits from here: the "
+            f"learning rate was {earlier.rate(progress.update):.3g} and goes on at {now.rate(progress.update + 1):.3g}."
         )
     progress.planned = config.updates
+
+
+def _changed(config: TrainingConfig, updates: int, minutes: float | None) -> list[str]:
+    """Limits that were others before, each in a sentence."""
+    found = []
+    if updates != config.updates:
+        found.append(f"training.updates is {config.updates:,} now, and was {updates:,}.")
+    if config.minutes and minutes and minutes != config.minutes:
+        found.append(f"training.minutes is {config.minutes:g} now, and was {minutes:g}.")
+    return found
 
 
 def _fingerprints(recipe: Recipe) -> dict[str, Any] | None:
@@ -146,7 +161,14 @@ def _progress(run: Path, report: Report) -> Progress:
     return Progress(update=int(training["updates"]), seconds=float(training["seconds"]))
 
 
-def _other_limits(recipe: Recipe) -> str:
-    """Those that may end it before its updates do."""
-    limits = [name for name in ("minutes", "patience") if getattr(recipe.training, name) is not None]
-    return f" (and a higher {' and '.join(f'training.{name}' for name in limits)})" if limits else ""
+def _higher(recipe: Recipe, report: Report) -> list[str]:
+    """Twice the limits that have ended it, or end it soon, as they are typed."""
+    config, made, spent = recipe.training, int(report["training"]["updates"]), report["training"]["seconds"] / 60
+    twice = []
+    if config.minutes is None or 2 * made > config.updates:
+        twice.append(f"training.updates={2 * max(made, config.updates)}")
+    if config.minutes is not None and 2 * spent > config.minutes:
+        twice.append(f"training.minutes={2 * config.minutes:g}")
+    if config.patience is not None:
+        twice.append(f"training.patience={2 * config.patience}")
+    return twice

@@ -145,7 +145,7 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     if data.validation and task.kinds == {"source": "tokens", "target": "tokens"}:
         for each in too_long(data.validation.store, recipe.search):
             display.warn(each)
-    note_plan(recipe, trained.progress, display)
+    note_plan(recipe, trained.progress, display, read_log(run / LOG))
     if recipe.training.parallel == "fsdp" and group.world > 1:
         from transduce.training.sharding import sharded
 

@@ -5,8 +5,8 @@ Each plan says how much of the schedule is done, at which update all of it will 
 stands in log.jsonl before the first update that follows it: one that is repeated after a kill has the rate that it had.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from transduce.recipe.training import TrainingConfig
@@ -26,7 +26,7 @@ class Plan:
     done: share of the schedule that is done after `update`; None: the schedule goes by updates alone, which are not
         expected to take all the time.
     ends: the update at which all of it will be done.
-    minutes: those that it was made for.
+    minutes, updates: the limits that it was made for.
     """
 
     update: int
@@ -34,6 +34,7 @@ class Plan:
     ends: int
     until: int
     minutes: float
+    updates: int
 
     def share(self, update: int, warmup: int) -> float:
         """Of the schedule that is done at `update`: grows from the end of the warm-up to `ends`.
@@ -50,6 +51,9 @@ class Plan:
         return {name: value for name, value in asdict(self).items() if name != "update"}
 
 
+NAMES = tuple(field.name for field in fields(Plan))
+
+
 class TimedSchedule:
     """The rates of a training, planned where `minutes` limit a schedule that ends.
 
@@ -60,13 +64,16 @@ class TimedSchedule:
     def __init__(self, config: TrainingConfig, events: Iterable[Mapping[str, Any]], progress: Progress) -> None:
         self._config = config
         self._timed = config.minutes is not None and config.schedule in ENDING
-        names = ("update", "done", "ends", "until", "minutes")
-        whole = (event for event in events if event.get("event") == EVENT and event.keys() >= {*names})
-        found = [Plan(*(event[name] for name in names)) for event in whole]
-        self._noted = {plan.update: plan for plan in found if plan.minutes == config.minutes}
+        found = list(_plans(events, progress.raised[-1][1] if progress.raised else config.updates))
+        self._noted = {plan.update: plan for plan in found if self._is_for_these_limits(plan)}
         earlier = [plan for plan in found if plan.update <= progress.update]
         self._plan = max(earlier, key=lambda plan: plan.update) if earlier else None
         self._calls, self._since = 0, (progress.update, progress.seconds)  # from which on the speed is measured
+
+    @property
+    def minutes_before(self) -> float | None:
+        """Those that the newest plan was made for; None where there is none."""
+        return None if self._plan is None else self._plan.minutes
 
     def rate(self, update: int) -> float:
         """The learning rate of an update, counted from 1."""
@@ -89,11 +96,14 @@ class TimedSchedule:
         self._calls += 1
         if self._calls == 2:
             self._since = update, progress.seconds
-        other = before is not None and before.minutes != config.minutes  # the time was changed since
-        if not other and update < (before.until if before else FIRST):
+        same = before is None or self._is_for_these_limits(before)
+        if same and update < (before.until if before else FIRST):
             return None
         self._plan = self._noted.get(update) or self._made(progress, config.minutes)
         return self._plan
+
+    def _is_for_these_limits(self, plan: Plan) -> bool:
+        return (plan.minutes, plan.updates) == (self._config.minutes, self._config.updates)
 
     def _made(self, progress: Progress, minutes: float) -> Plan:
         config, before, update = self._config, self._plan, progress.update
@@ -101,11 +111,22 @@ class TimedSchedule:
         if not made:  # in this process
             made, seconds = update, progress.seconds
         pace = max(made, 1) / max(seconds, 1e-6)
-        ends = update + max(1, round((60 * minutes - progress.seconds) * pace))
+        in_time = update + max(1, round((60 * minutes - progress.seconds) * pace))
+        ends = min(in_time, config.updates)
         until = update + max(1, min(update, round(OFTEN * 60 * minutes * pace)))
-        done = None if before is None or before.done is None else before.share(update, config.warmup)
-        if done is not None and before is not None:
-            done *= min(1.0, before.minutes / minutes)
-        elif ends < config.updates:
+        done = None
+        if before is not None and before.done is not None:
+            done = before.share(update, config.warmup)
+            if not self._is_for_these_limits(before):
+                done *= min(1.0, before.ends / ends)  # of the longer training, less is done
+        elif in_time < config.updates:
             done = max(0, update - config.warmup) / max(1, config.updates - config.warmup)
-        return Plan(update, done, min(ends, config.updates), until, minutes)
+        return Plan(update, done, ends, until, minutes, config.updates)
+
+
+def _plans(events: Iterable[Mapping[str, Any]], updates: int) -> Iterator[Plan]:
+    """Those in a log; updates: what those of earlier versions, which do not say it, were made for."""
+    for event in events:
+        known = {"updates": updates, **event}
+        if event.get("event") == EVENT and known.keys() >= {*NAMES}:
+            yield Plan(*(known[name] for name in NAMES))
