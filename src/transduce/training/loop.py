@@ -102,7 +102,7 @@ def _train(
     """As `train`, with what each update reads."""
     progress, group = trained.progress, trained.group
     clock = _Clock(progress, group)
-    meter = _Meter(progress.seconds)
+    meter = _Meter.resumed(progress)
     schedule = TimedSchedule(config, plans, progress)
     while (reason := why_ended(config, progress)) is None:
         group.pulse.beat()
@@ -131,6 +131,7 @@ def _train(
             last = why_ended(config, progress) is not None  # patience, or minutes that the validation took
         asked = group.total(bool(stop))[0] > 0  # looked at once: a signal may come between the next two lines
         if progress.update % config.checkpoint_every == 0 or last or asked:
+            progress.unlogged = meter.sums()
             checkpoints.save(trained)
         if asked and not last:
             raise _interrupted(stop, progress)
@@ -308,6 +309,18 @@ class _Meter:
         self._since = since
         self._nats = self._tokens = self._seconds = 0.0
         self._before = (before._nats, before._tokens) if before else (0.0, 0.0)
+
+    @classmethod
+    def resumed(cls, progress: Progress) -> "_Meter":
+        """One that has counted what the checkpoint says that no line of the log has."""
+        sums = progress.unlogged or {"nats": 0.0, "tokens": 0, "seconds": 0.0}
+        meter = cls(progress.seconds - sums["seconds"])
+        meter._nats, meter._tokens, meter._seconds = sums["nats"], sums["tokens"], sums["seconds"]
+        return meter
+
+    def sums(self) -> dict[str, float]:
+        """For a checkpoint."""
+        return {"nats": self._nats, "tokens": self._tokens, "seconds": self._seconds}
 
     def add(self, loss: float, tokens: int, seconds: float) -> None:
         self._nats += loss * tokens

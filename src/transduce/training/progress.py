@@ -18,6 +18,7 @@ class Progress:
     planned: the training.updates that the learning rate followed; 0 in checkpoints of earlier versions.
     raised: [update, planned until then] for each time that the training went on with more of them.
     world: processes that train together; 0 in checkpoints of earlier versions, which were of one.
+    unlogged: nats, tokens and seconds of the updates since the last line of the log, which the next one counts, too.
     """
 
     update: int = 0
@@ -31,6 +32,7 @@ class Progress:
     planned: int = 0
     raised: list[list[int]] = field(default_factory=list)
     world: int = 0
+    unlogged: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
