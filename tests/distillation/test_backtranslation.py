@@ -1,5 +1,6 @@
 """Back-translation from one recipe: a reverse model, its sources, and the model that learns from them, exactly."""
 
+import json
 import shutil
 import signal
 import sys
@@ -11,6 +12,7 @@ import pytest
 import forked
 import transduce
 from trained import lines_of, sha256, shown
+from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile, read_pairs
 from transduce.data.hold_out import TRAIN
@@ -58,6 +60,11 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     before = (run / "model.safetensors").stat().st_mtime_ns
     train_recipe(recipe, run, shown())
     assert (run / "model.safetensors").stat().st_mtime_ns == before  # a finished run stays
+    whole = json.loads((run / "report.json").read_text())
+    alone = {key: each for key, each in whole.items() if key not in ("reverse", "backtranslations")}
+    write_json(run / "report.json", alone)  # as a training leaves it that is killed right after its model is tested
+    assert train_recipe(recipe, run, shown()) == whole == json.loads((run / "report.json").read_text())
+    assert (run / "model.safetensors").stat().st_mtime_ns == before
     other = load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5", "backtranslation.text=['test.words']"])
     with pytest.raises(InputError, match="different: lines, sources"):
         train_recipe(other, run, shown())

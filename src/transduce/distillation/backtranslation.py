@@ -33,6 +33,7 @@ class Backtranslating(Stages):
     """Of a recipe with [backtranslation]. Raises InputError if it is not for translation, or that is wrong."""
 
     learns, translates, method = "model", "the reverse model", BACKTRANSLATION
+    entries = ("reverse", "backtranslations")
 
     def __init__(self, recipe: Recipe, run: Path) -> None:
         asked, reverse = _asked(recipe), reverse_of(recipe)
@@ -51,7 +52,7 @@ class Backtranslating(Stages):
         )
 
     def told(self, models: list[Report], translations: Report) -> Report:
-        return {"reverse": models[0], "backtranslations": translations}
+        return dict(zip(self.entries, (models[0], translations), strict=True))
 
 
 def reverse_of(recipe: Recipe) -> Recipe:

@@ -50,6 +50,7 @@ class Stages(ABC):
         folder: the directory for the translations.
         search, precision: how they translate.
         method: for the report of the translations.
+        entries: those of the model's report that `told` makes.
     """
 
     learner: Recipe
@@ -64,6 +65,7 @@ class Stages(ABC):
     search: Search
     precision: Precision
     method = DISTILLATION
+    entries: tuple[str, str]
 
     @abstractmethod
     def is_of(self, report: Report, noted: Report | None) -> bool:
@@ -71,7 +73,7 @@ class Stages(ABC):
 
     @abstractmethod
     def told(self, models: list[Report], translations: Report) -> Report:
-        """What the model's report says of those that translated, and of how much."""
+        """What the model's report says of those that translated, and of how much, by `entries`."""
 
     def train(self, run: Path, display: Display) -> Report:
         """All stages; returns the model's report. Raises InputError, see `transduce.training.run.run_training`."""
@@ -111,6 +113,8 @@ class Stages(ABC):
     def _is_done(self, report: Report) -> bool:
         """Whether a finished run is of these stages. What was deleted is not made again. Writes nothing."""
         if any(folder.exists() for folder in self._untrained()):
+            return False
+        if not report.keys() >= {*self.entries}:  # killed before they were written
             return False
         noted = read_distillation(self.folder)
         searched = noted is None or is_searched_so(noted, self.search, self.precision)

@@ -19,7 +19,7 @@ from transduce.training.finished import Report
 class Teaching(Stages):
     """Of a recipe with teachers. Raises InputError if it is not for translation, or [teachers] has wrong values."""
 
-    learns, translates = "student", "a teacher"
+    learns, translates, entries = "student", "a teacher", ("teachers", "translations")
 
     def __init__(self, recipe: Recipe, run: Path) -> None:
         asked, data = recipe.teachers, recipe.data
@@ -35,7 +35,7 @@ class Teaching(Stages):
         return names == [plan.name for plan in self.first.values()]
 
     def told(self, models: list[Report], translations: Report) -> Report:
-        return {"teachers": models, "translations": translations}
+        return dict(zip(self.entries, (models, translations), strict=True))
 
 
 def teachers_of(recipe: Recipe) -> list[Recipe]:
