@@ -6,7 +6,9 @@ from typing import Any
 from rich.table import Table
 
 from transduce.core.atomic import human_size
+from transduce.core.graphs import Graphs
 from transduce.core.padded import Padded, nodes
+from transduce.data.collate import Batch
 from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import Recipe
 from transduce.training.batch_size import with_measured_batch
@@ -32,7 +34,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     batches = data.batches(recipe.batch, recipe.training.seed)
     load = batches_of(batches.stores, task.columns, device())
     first = [load(rows) for rows, _ in zip(batches.epoch(0), range(PLANNED), strict=False)]
-    largest = max(first, key=lambda batch: max(each.values.numel() for each in batch.sequences()))
+    largest = max(first, key=_size)
     precision = resolve_precision(recipe.training.precision, device())
     parameters = sum(weight.numel() for weight in trained.model.parameters())
     activations = activation_bytes(trained.model, trained.objective, largest, precision)
@@ -55,6 +57,12 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     return figures
 
 
+def _size(batch: Batch) -> int:
+    """Of the widest part of a batch: what is padded, or the nodes of graphs."""
+    graphs = [each.nodes for each in nodes(batch.inputs) if isinstance(each, Graphs)]
+    return max([*graphs, *(each.values.numel() for each in batch.sequences())])
+
+
 def padding(sequences: list[Any]) -> float:
     """The share of positions that hold no token."""
     padded = [each for each in sequences if isinstance(each, Padded)]
@@ -72,7 +80,7 @@ def _table(figures: dict[str, Any]) -> Table:
         ("examples", f"{figures['examples']:,}"),
         ("an update", f"{batch['accumulate']:,} x {batch['tokens']:,} positions at most"),
         ("batches an epoch", f"{figures['batches_an_epoch']:,}"),
-        ("sentences a batch", f"{figures['sentences_a_batch']:.1f}"),
+        ("examples a batch", f"{figures['sentences_a_batch']:.1f}"),
         ("target tokens a batch", f"{figures['target_tokens_a_batch']:,.0f}"),
         ("padding, source / target", f"{pads['source']:.1%} / {pads['target']:.1%}"),
     ):
