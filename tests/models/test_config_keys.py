@@ -117,3 +117,36 @@ def test_a_pattern_is_refused_in_words_where_nothing_is_causal(kind: str) -> Non
     told = parse_recipe(table, "here").to_table()
     assert told["model"]["pattern"] == "full"
     assert parse_recipe(told, "a model file") == parse_recipe(table, "here")  # those written before have the keys
+
+
+HEADS, EVEN = "must be a multiple of heads (4)", "sinusoidal positions need an even d_model"
+RECURRENT = {"encoder": "recurrent", "hidden": 50}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        ("classifier", {"encoder": "transformer", "d_model": 50}, HEADS),
+        ("classifier", {"encoder": "linear", "d_model": 50}, HEADS),
+        ("classifier", {**RECURRENT, "d_model": 51}, ""),
+        ("classifier", {**RECURRENT, "d_model": 50, "heads": 2}, "heads: not read"),
+        ("classifier", {**RECURRENT, "d_model": 50, "positions": "rotary"}, "positions: not read"),
+        ("classifier", {"encoder": "convolution", "d_model": 50}, ""),
+        ("classifier", {"encoder": "convolution", "d_model": 51}, EVEN),
+        ("classifier", {"encoder": "none", "d_model": 50}, ""),
+        ("classifier", {"encoder": "none", "d_model": 51}, EVEN),
+        ("vector_decoder", {"network": "recurrent", "d_model": 51}, ""),
+        ("vector_decoder", {"network": "recurrent", "d_model": 51, "heads": 3}, "heads: not read"),
+        ("vector_decoder", {"network": "transformer", "d_model": 50}, HEADS),
+        ("vector_decoder", {"network": "transformer", "d_model": 51, "heads": 1}, EVEN),
+    ],
+)
+def test_rules_are_for_keys_that_are_read(kind: str, settings: dict[str, Any], said: str) -> None:
+    config = resolve("models", kind).Config
+    try:
+        config.model_validate({"kind": kind, **settings})
+    except ValidationError as refused:
+        assert said
+        assert said in str(refused)
+    else:
+        assert not said

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Specs
 from transduce.kernels.matmul import PacksOwnWeight, linear, predicts
 
@@ -73,9 +74,16 @@ def make_embeddings(
         width: D.
         tied: which embeddings share a matrix: all, target and output, source and target ("input"), or none.
         make: called with (vocabulary, width), returns an embedding.
+
+    Raises:
+        InputError: there is no source.
     """
     source, target = specs.sizes
-    assert source is not None  # a model without a source does not use this function
+    if source is None:
+        raise InputError(
+            "[model] kind: this model writes a target for a source, and the task has no source; expected a model that "
+            'continues texts, such as "transformer_decoder" or "rnn_decoder".'
+        )
     target_embedding = make(target, width)
     one_input = tied in ("all", "input") and specs.one_vocabulary
     source_embedding = target_embedding if one_input else make(source, width)

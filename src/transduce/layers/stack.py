@@ -104,18 +104,30 @@ class StackConfig(Config):
     """Block length of a sparse pattern."""
 
     @model_validator(mode="after")
-    def _widths_divide(self) -> Self:
+    def _heads_divide(self) -> Self:
+        if not self.reads("heads"):
+            return self
         if self.head_width is None and self.d_model % self.heads:
             raise ValueError(f"d_model ({self.d_model}) must be a multiple of heads ({self.heads})")
         if self.heads % (self.key_value_heads or self.heads):
             raise ValueError(f"heads ({self.heads}) must be a multiple of key_value_heads ({self.key_value_heads})")
+        if self.positions == "rotary" and self.width_of_head % 2:
+            raise ValueError(f"rotary positions need an even width per head, not {self.width_of_head}")
+        return self
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> Self:
+        if not self.reads("positions"):
+            return self
         if self.positions in ENCODINGS and self.d_model % 2:
             raise ValueError(f"{self.positions} positions need an even d_model, not {self.d_model}")
         if self.first_position and self.positions not in ENCODINGS:
             raise ValueError(f"first_position is for {' and '.join(ENCODINGS)} positions, not {self.positions}")
-        if self.positions == "rotary" and self.width_of_head % 2:
-            raise ValueError(f"rotary positions need an even width per head, not {self.width_of_head}")
         return self
+
+    def reads(self, key: str) -> bool:
+        """Whether the model reads this key; rules are for those that it reads."""
+        return True
 
     @property
     def width_of_head(self) -> int:

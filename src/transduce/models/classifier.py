@@ -90,6 +90,10 @@ class ClassifierConfig(NoncausalStackConfig):
             raise ValueError('encoder = "none" with pooling = "last" reads the end token alone; choose another pooling')
         return self
 
+    def reads(self, key: str) -> bool:
+        """What the encoder reads."""
+        return key in READ[self.encoder]
+
     @property
     def width(self) -> int:
         """H."""
@@ -109,7 +113,9 @@ class Classifier(nn.Module):
         super().__init__()
         if specs.source is None or specs.source.kind == "story" or specs.target.kind != "label":
             raise InputError('[model] kind = "classifier": expected a task with a text and a label; got another one.')
-        self.source_embedding = Embedding(specs.source.size, config.d_model)
+        words, _ = specs.sizes
+        assert words is not None
+        self.source_embedding = Embedding(words, config.d_model)
         self.word_dropout = config.word_dropout
         self.dropout = Dropout(config.dropout)
         self.positions = None

@@ -37,8 +37,9 @@ class LinearTransformerDecoder(nn.Module):
 
     def __init__(self, config: LinearTransformerDecoderConfig, specs: Specs) -> None:
         super().__init__()
-        self.embedding = Embedding(specs.target.size, config.d_model)
-        self.output = self.embedding if config.tied else Embedding(specs.target.size, config.d_model)
+        words = specs.without_source
+        self.embedding = Embedding(words, config.d_model)
+        self.output = self.embedding if config.tied else Embedding(words, config.d_model)
         self.decoder = LinearStack(config, config.layers, side="decoder")
 
     def forward(self, source: Padded | None, target: Padded) -> Tensor:

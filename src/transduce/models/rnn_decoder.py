@@ -50,8 +50,9 @@ class RnnDecoder(nn.Module):
     def __init__(self, config: RnnDecoderConfig, specs: Specs) -> None:
         super().__init__()
         width = config.d_model
-        self.embedding = Embedding(specs.target.size, width)
-        self.output = self.embedding if config.tied else Embedding(specs.target.size, width)
+        words = specs.without_source
+        self.embedding = Embedding(words, width)
+        self.output = self.embedding if config.tied else Embedding(words, width)
         self.stack = RecurrentStack(config.cell, width, width, config.layers, config.residual, config.dropout)
         self.dropout = Dropout(config.dropout)
 

@@ -49,6 +49,10 @@ class VectorDecoderConfig(StackConfig):
             raise ValueError('norm_kind = "batch": would let later vectors change what is said of earlier ones')
         return self
 
+    def reads(self, key: str) -> bool:
+        """What the network reads; both have a width and dropout."""
+        return key in READ[self.network] or key not in READ["transformer"]
+
 
 class VectorDecoder(nn.Module):
     """Implements `Processes` (see `transduce.models.protocols`).

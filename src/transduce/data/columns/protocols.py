@@ -81,6 +81,20 @@ class Specs(NamedTuple):
         return None if self.source is None else self.source.size, self.target.size
 
     @property
+    def without_source(self) -> int:
+        """The size of the target's vocabulary.
+
+        Raises:
+            InputError: there is a source, which a model that only continues texts would not see.
+        """
+        if self.source is not None and self.target.kind in ("tokens", "trees"):
+            raise InputError(
+                "[model] kind: this model reads no source, and the task has one; expected a model of both, such as "
+                '"transformer" or "rnn".'
+            )
+        return self.target.size
+
+    @property
     def one_vocabulary(self) -> bool:
         """Whether an id means the same on both sides, so that embeddings can be shared and ids copied."""
         source, target = self.sizes
