@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from tiny_recipe import DIGITS, TINY_RECIPE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that share tiny sums wait for each other
+os.environ.setdefault("TRANSDUCE_FIGURES", "off")  # which take longer than a tiny training; on where they are looked at
 
 settings.register_profile("transduce", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("transduce")  # a busy machine is no bug

@@ -94,7 +94,6 @@ def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
             os.dup2(file.fileno(), descriptor)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 (multiprocessing closes a child's own)
     os.environ["TRANSDUCE_CACHE"] = cache
-    sys.modules["matplotlib"] = None  # type: ignore[assignment]  # as if not installed: no figures, which take long
     import torch
 
     torch.set_num_threads(1)

@@ -82,13 +82,29 @@ def test_the_log_tells_training_and_validation(tiny_run: Path) -> None:
     assert last < first
 
 
-def test_figures_are_drawn(tiny_run: Path) -> None:
+def test_figures_are_drawn(tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
+    monkeypatch.delenv("TRANSDUCE_FIGURES")
+    run(tiny_recipe, tmp_path / "run", "training.updates=3")
     for name in ("training.png", "attention.png"):
-        assert (tiny_run / "figures" / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert (tmp_path / "run" / "figures" / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_no_figures_are_drawn_where_they_are_off(
+    tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRANSDUCE_FIGURES", "off")
+    _, shown = run(tiny_recipe, tmp_path / "run", "training.updates=1")
+    assert not (tmp_path / "run" / "figures").exists()
+    assert "igures" not in shown
+    monkeypatch.setenv("TRANSDUCE_FIGURES", "none")
+    with pytest.raises(InputError, match="TRANSDUCE_FIGURES=none: expected on or off"):
+        run(tiny_recipe, tmp_path / "another")
+    assert not (tmp_path / "another").exists()
 
 
 def test_without_matplotlib_a_line_says_so(tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSDUCE_FIGURES", "on")
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(__import__("sys").modules, name, None)  # type: ignore[arg-type]
     _, shown = run(tiny_recipe, tmp_path / "run", "training.updates=3")

@@ -5,6 +5,7 @@ or the picture of it that its task draws; `figures/exposure_bias.png` where it w
 Shapes: T target positions, S source positions.
 """
 
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,20 @@ from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task, TaskData
 
 Weights = NDArray[np.floating]
+VARIABLE = "TRANSDUCE_FIGURES"  # in the environment: `on`, as without it, or `off`
 SHOWN = range(4, 17)  # words of a sentence that fits a page and is worth looking at
+
+
+def wanted() -> bool:
+    """Whether trainings draw figures, which `TRANSDUCE_FIGURES=off` saves a second of each.
+
+    Raises:
+        InputError: it is neither on nor off.
+    """
+    choice = os.environ.get(VARIABLE) or "on"
+    if choice not in ("on", "off"):
+        raise InputError(f"{VARIABLE}={choice}: expected on or off.")
+    return choice == "on"
 
 
 def write_figures(

@@ -51,7 +51,7 @@ from transduce.training.initialization import check_embeddings, device, new_trai
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.output_lengths import too_long
-from transduce.training.plots import write_figures
+from transduce.training.plots import wanted, write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.prefetch import loader
 from transduce.training.progress import Progress
@@ -236,7 +236,7 @@ def _check(recipe: Recipe) -> None:
             "the finished run, and give predict --shortlist."
         )
     check_embeddings(recipe)
-    kernels()  # a wrong TRANSDUCE_NATIVE is refused before anything is written
+    kernels(), wanted()  # a wrong TRANSDUCE_NATIVE or TRANSDUCE_FIGURES is refused before anything is written
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
@@ -361,7 +361,8 @@ def _finish(
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end, display.tell)
-    write_figures(run, model, task, data, report["tests"], display.tell)
+    if wanted():
+        write_figures(run, model, task, data, report["tests"], display.tell)
     report["finishing_seconds"] = round(time.monotonic() - begun, 1)
     write_json(run / REPORT, report)
     return report
