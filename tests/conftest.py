@@ -2,12 +2,12 @@
 
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from shared_folders import made_once, trained_once
 from tiny_recipe import DIGITS, TINY_RECIPE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that share tiny sums wait for each other
@@ -42,9 +42,7 @@ def data_root() -> Path:
 @pytest.fixture(scope="session")
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """train, valid and test .digits/.words: a number's digits spelt out from the last to the first."""
-    folder = tmp_path_factory.mktemp("corpus")
-    write_tiny_corpus(folder)
-    return folder
+    return made_once(tmp_path_factory, "corpus", write_tiny_corpus)
 
 
 def write_tiny_corpus(folder: Path) -> None:
@@ -69,22 +67,10 @@ def tiny_recipe(tmp_path: Path, tiny_corpus: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Iterator[Path]:
+def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
     """The directory of one finished training of the tiny recipe; nobody may write into it."""
-    from rich.console import Console
-
-    from transduce.recipe.recipe import load_recipe
-    from transduce.training.display import Display
-    from transduce.training.run import run_training
-
-    folder = tmp_path_factory.mktemp("trained")
-    recipe = folder / "tiny.toml"
-    recipe.write_text(TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"'), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        with (folder / "shown.txt").open("w", encoding="utf-8") as shown:
-            run_training(load_recipe(recipe), folder / "run", Display(Console(file=shown, width=200)))
-    yield folder / "run"
+    text = TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"')
+    return trained_once(tmp_path_factory, "trained", text)
 
 
 @pytest.fixture(scope="session")
@@ -92,9 +78,7 @@ def sentence_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished training on pairs of single sentences, in runs/multi30k-en-de of its folder; see sentence_model.py."""
     from sentence_model import train_sentence_model
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return train_sentence_model(tmp_path_factory.mktemp("sentences"))
+    return made_once(tmp_path_factory, "sentences", train_sentence_model) / "runs" / "multi30k-en-de"
 
 
 @pytest.fixture

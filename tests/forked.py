@@ -18,9 +18,15 @@ OURS = (
     "cli.app",
     "metrics.evaluate",
     "evaluation",
+    "distillation.pipeline",
+    "fused.pack",
+    "objectives.text",
+    "planning.planned_run",
+    "search.beam",
 )
 WARM = [f"transduce.{name}" for name in OURS]
 WARM += ["torch._dynamo", "sacrebleu", "pyarrow.ipc", "tokenizers", "typer", "tomli_w"]  # what training imports later
+WARM += ["ftfy", "opencc", "pandas", "pyarrow.pandas_compat", "sacrebleu.tokenizers.tokenizer_13a", "sentencex"]
 
 
 @dataclass(frozen=True)

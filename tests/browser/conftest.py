@@ -11,6 +11,7 @@ from visiting import TEXT, Open, Visit, chromium, visiting
 
 from random_models import language_model, model_file, translator
 from served import Server, serving
+from shared_folders import trained_once
 from tiny_recipe import TINY_RECIPE
 from transduce.core.model_file import save_model_file
 from transduce.explore.page_file import page
@@ -29,23 +30,12 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def trained_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
     """A run of the tiny recipe that went on for long enough to say something; nobody may write into it."""
-    from rich.console import Console
-
-    from transduce.recipe.recipe import load_recipe
-    from transduce.training.display import Display
-    from transduce.training.run import run_training
-
-    folder = tmp_path_factory.mktemp("explored")
     text = TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"').replace(
         "beam = 3", "beam = 3\nmin_length = 3"
     )
     for before, after in [("updates = 24", "updates = 100"), ("validate_every = 6", "validate_every = 50")]:
         text = text.replace(before, after)
-    (folder / "tiny.toml").write_text(text, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch, (folder / "shown.txt").open("w", encoding="utf-8") as shown:
-        patch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        run_training(load_recipe(folder / "tiny.toml"), folder / "run", Display(Console(file=shown, width=200)))
-    return folder / "run"
+    return trained_once(tmp_path_factory, "explored", text)
 
 
 @pytest.fixture(scope="session")
