@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from forked import BRIEFLY
 from shared_folders import made_once, trained_once
 from tiny_recipe import DIGITS, TINY_RECIPE
 
@@ -29,6 +30,12 @@ DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1]
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores and tokenizers are cached in a folder of this session, never in the user's."""
     monkeypatch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def briefly_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning measures this machine's speed for a moment, as it does in forked commands: plans are not its subject."""
+    monkeypatch.setattr("transduce.planning.speed.SECONDS", BRIEFLY)
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import transduce
+from shared_folders import made_once
 from tiny_recipe import DIGITS
 from transduce.cli.app import app
 from transduce.core.model_file import load_model_file
+
+pytestmark = pytest.mark.usefixtures("briefly_measured")
 
 Pairs = list[tuple[str, str]]
 FEW = {"training.updates": 10, "training.validate_every": 10}
@@ -52,6 +55,17 @@ def test_two_files_as_the_command_takes_them(files: Path, tmp_path: Path) -> Non
     assert decided(tmp_path / "one")["task"]["target"] == "sw"
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a file of pairs, with which whatever else holds them is compared."""
+
+    def train(folder: Path) -> None:
+        (folder / "pairs.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in PAIRS), encoding="utf-8")
+        transduce.train(source=folder / "pairs.tsv", run=folder / "run", overrides=FEW, quiet=True)
+
+    return made_once(tmp_path_factory, "from-pairs", train) / "run"
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -67,13 +81,13 @@ def test_two_files_as_the_command_takes_them(files: Path, tmp_path: Path) -> Non
     ids=["pairs", "mappings", "two lists", "file in a recipe's place", "file as data", "file as source"],
 )
 def test_the_same_is_decided_whatever_holds_the_pairs(
-    call: Callable[..., transduce.TrainedRun], files: Path, tmp_path: Path
+    call: Callable[..., transduce.TrainedRun], files: Path, usual: Path, tmp_path: Path
 ) -> None:
     told = StringIO()
     trained = call(files, run=tmp_path / "run", overrides=FEW, console=Console(file=told, width=200))
-    usual = transduce.train(source=files / "pairs.tsv", run=tmp_path / "usual", overrides=FEW, quiet=True)
-    assert decided(trained.run) == decided(usual.run)
-    assert trained.report["tests"]["held_out"]["scores"] == usual.report["tests"]["held_out"]["scores"]
+    assert decided(trained.run) == decided(usual)
+    expected = json.loads((usual / "report.json").read_text(encoding="utf-8"))["tests"]["held_out"]["scores"]
+    assert trained.report["tests"]["held_out"]["scores"] == expected
     for wanted in ("This will take about", "10 ", "chosen by you", "were promised"):
         assert wanted in told.getvalue()
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import torch
 from rich.console import Console
 
 import transduce
+from shared_folders import made_once
 from tiny_recipe import TINY_RECIPE
 from trained import sha256, shown
 from transduce.api.train import TrainingUpdate
@@ -25,7 +27,7 @@ Pairs = list[tuple[str, str]]
 SHORT = TINY_RECIPE.replace("updates = 24", "updates = 12")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def parts(tiny_corpus: Path) -> dict[str, Pairs]:
     def read(name: str) -> Pairs:
         sides = [(tiny_corpus / f"{name}.{side}").read_text(encoding="utf-8") for side in ("digits", "words")]
@@ -34,12 +36,21 @@ def parts(tiny_corpus: Path) -> dict[str, Pairs]:
     return {"train": read("train"), "validation": read("valid"), "test": read("test")}
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory, parts: dict[str, Pairs]) -> Path:
+    """The run of the recipe as a table and of lists of pairs; nobody may write into it."""
+
+    def train(folder: Path) -> None:
+        transduce.train(table(), folder / "run", parts, quiet=True)
+
+    return made_once(tmp_path_factory, "from-lists", train) / "run"
+
+
 def table(**more: Any) -> dict[str, Any]:
     return {**tomllib.loads(SHORT), "name": "tiny", **more}
 
 
-def test_from_lists_comes_the_same_file_as_from_files(tmp_path: Path, parts: dict[str, Pairs]) -> None:
-    trained = transduce.train(table(), tmp_path / "lists", parts, quiet=True)
+def test_from_lists_comes_the_same_file_as_from_files(tmp_path: Path, usual: Path, parts: dict[str, Pairs]) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     for name, pairs in parts.items():
@@ -52,23 +63,23 @@ def test_from_lists_comes_the_same_file_as_from_files(tmp_path: Path, parts: dic
     before, after = SHORT.split("[data]")
     (tmp_path / "tiny.toml").write_text(before + data + after.split("[tokenizer]\n")[1], encoding="utf-8")
     run_training(load_recipe(tmp_path / "tiny.toml"), tmp_path / "command", shown())
-    assert sha256(trained.run) == sha256(tmp_path / "command") == trained.report["model"]["sha256"]
+    report = json.loads((usual / "report.json").read_text(encoding="utf-8"))
+    assert sha256(usual) == sha256(tmp_path / "command") == report["model"]["sha256"]
 
 
 def test_from_lists_come_the_same_weights_as_from_two_text_files(
-    tmp_path: Path, tiny_corpus: Path, parts: dict[str, Pairs]
+    tmp_path: Path, tiny_corpus: Path, usual: Path
 ) -> None:
-    lists = transduce.train(table(), tmp_path / "lists", parts, quiet=True)
     recipe = table()
     recipe["data"]["root"] = str(tiny_corpus)
     files = transduce.train(recipe, tmp_path / "files", quiet=True)
-    one, other = (load_model_file(trained.run).weights for trained in (lists, files))
+    one, other = (load_model_file(run).weights for run in (usual, files.run))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
-    assert lists.model.predict("4 4 3 5").text == files.model.predict("4 4 3 5").text
+    assert transduce.load(usual).predict("4 4 3 5").text == files.model.predict("4 4 3 5").text
 
 
-def test_what_holds_recipe_and_data_makes_no_difference(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+def test_what_holds_recipe_and_data_makes_no_difference(tmp_path: Path, usual: Path, parts: dict[str, Pairs]) -> None:
     (tmp_path / "tiny.toml").write_text(SHORT, encoding="utf-8")
     recipes = [table(), tmp_path / "tiny.toml", transduce.Recipe.from_table(table())]
 
@@ -85,23 +96,20 @@ def test_what_holds_recipe_and_data_makes_no_difference(tmp_path: Path, parts: d
     columns = {name: [{"digits": one, "words": two} for one, two in rest[name]] for name in rest}
     given = {**columns, "train": named}
     every.append(transduce.train(table(), tmp_path / "named", given, columns=("digits", "words"), quiet=True))
-    assert len({sha256(trained.run) for trained in every}) == 1
+    assert {sha256(trained.run) for trained in every} == {sha256(usual)}
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_table_is_read_by_its_columns(tmp_path: Path, parts: dict[str, Pairs], library: str) -> None:
+def test_a_table_is_read_by_its_columns(tmp_path: Path, usual: Path, parts: dict[str, Pairs], library: str) -> None:
     tables = pytest.importorskip(library)
     sides = {
         name: dict(zip(("source", "target"), zip(*pairs, strict=True), strict=True)) for name, pairs in parts.items()
     }
     frames = {name: tables.DataFrame(both) for name, both in sides.items()}
-    one, other = (transduce.train(table(), tmp_path / str(place), data, quiet=True).run
-                  for place, data in enumerate((frames, parts)))  # fmt: skip
-    assert sha256(one) == sha256(other)
+    assert sha256(transduce.train(table(), tmp_path / "run", frames, quiet=True).run) == sha256(usual)
 
 
-def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, parts: dict[str, Pairs]) -> None:
-    whole = transduce.train(table(), tmp_path / "whole", parts, quiet=True)
+def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, usual: Path, parts: dict[str, Pairs]) -> None:
     seen = list[TrainingUpdate]()
 
     class Stop(Exception):
@@ -120,7 +128,7 @@ def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, parts: dict
     assert [each.update for each in seen[6:]] == [5, 6, 7, 8, 9, 10, 11, 12]  # after the checkpoint of update 4
     assert seen[4].loss > 0
     assert seen[-1].best["update"] == 6
-    assert sha256(again.run) == sha256(whole.run)
+    assert sha256(again.run) == sha256(usual)
     seen.clear()
     left = transduce.train(table(), tmp_path / "run", parts, callbacks=[seen.append], quiet=True)
     assert left.report == again.report
@@ -128,20 +136,18 @@ def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, parts: dict
 
 
 def test_a_recipe_without_model_goes_on_with_the_model_that_it_starts_from(
-    tmp_path: Path, parts: dict[str, Pairs]
+    tmp_path: Path, usual: Path, parts: dict[str, Pairs]
 ) -> None:
-    first = transduce.train(table(), tmp_path / "first", parts, quiet=True)
+    first = transduce.load(usual)
     recipe = {name: section for name, section in table().items() if name not in ("model", "tokenizer")}
-    second = transduce.train(
-        recipe, tmp_path / "second", parts, overrides={"training.start": str(first.run)}, quiet=True
-    )
-    assert second.model.recipe.model == first.model.recipe.model
-    assert second.model.task.tokenizers["source"].to_json() == first.model.task.tokenizers["source"].to_json()
-    assert sha256(second.run) != sha256(first.run)
+    second = transduce.train(recipe, tmp_path / "second", parts, overrides={"training.start": str(usual)}, quiet=True)
+    assert second.model.recipe.model == first.recipe.model
+    assert second.model.task.tokenizers["source"].to_json() == first.task.tokenizers["source"].to_json()
+    assert sha256(second.run) != sha256(usual)
 
 
-def test_other_data_is_refused_and_the_runs_data_stays(tmp_path: Path, parts: dict[str, Pairs]) -> None:
-    transduce.train(table(), tmp_path / "run", parts, quiet=True)
+def test_other_data_is_refused_and_the_runs_data_stays(tmp_path: Path, usual: Path, parts: dict[str, Pairs]) -> None:
+    shutil.copytree(usual, tmp_path / "run")
     before = {path: path.read_bytes() for path in sorted((tmp_path / "run").rglob("*")) if path.is_file()}
     shuffled = random.Random(1).sample(parts["train"], len(parts["train"]))
     with pytest.raises(transduce.InputError, match=r"began with other data; these differ: train\.jsonl"):
@@ -206,7 +212,7 @@ def test_what_is_shown_and_where(tmp_path: Path, parts: dict[str, Pairs], capsys
     told = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Training ended: all 12 updates done." in told
     assert ".new-" not in told
-    transduce.train(table(), tmp_path / "other", parts, quiet=True)
+    transduce.train(table(), tmp_path / "other", parts, overrides={"training.updates": 1}, quiet=True)
     assert capsys.readouterr() == ("", "")
 
 
