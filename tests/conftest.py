@@ -2,12 +2,13 @@
 
 import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from forked import BRIEFLY
+from forked import BRIEFLY, Fate, transduce
 from shared_folders import made_once, trained_once
 from tiny_recipe import DIGITS, TINY_RECIPE
 
@@ -78,6 +79,20 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Pat
     """The directory of one finished training of the tiny recipe; nobody may write into it."""
     text = TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"')
     return trained_once(tmp_path_factory, "trained", text)
+
+
+@pytest.fixture(scope="session")
+def interrupted_run(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
+    """The directory of a training of the tiny recipe that was stopped after update 10; for copies."""
+
+    def train(folder: Path) -> None:
+        recipe = folder / "tiny.toml"
+        recipe.write_text(TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"'), encoding="utf-8")
+        fate = Fate(signal=signal.SIGTERM, at=10)
+        ended = transduce(folder, "train", recipe, "--run", folder / "run", fate=fate)
+        assert ended.code == 130, ended.shown
+
+    return made_once(tmp_path_factory, "interrupted", train) / "run"
 
 
 @pytest.fixture(scope="session")

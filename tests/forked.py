@@ -3,8 +3,9 @@
 import multiprocessing
 import os
 import signal as signals
+import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
@@ -48,6 +49,7 @@ class Fate:
 
 
 UNHARMED = Fate()
+ALONE: Mapping[str, str] = {}  # what torchrun would add to the environment
 
 
 class Ended(NamedTuple):
@@ -77,13 +79,42 @@ def warm() -> None:
     forkserver.ensure_running()
 
 
-def start(folder: Path, *arguments: object, given: bytes = b"", fate: Fate = UNHARMED) -> Any:
-    """The process, begun."""
+def together(processes: int, folder: Path, *arguments: object) -> Ended:
+    """`transduce ARGUMENTS` in processes that train together, as torchrun starts them; what all of them said."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(processes):
+        (folder / f"rank-{rank}").mkdir(exist_ok=True)
+        told = {
+            "RANK": rank,
+            "LOCAL_RANK": rank,
+            "WORLD_SIZE": processes,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+        }
+        more = {name: str(value) for name, value in told.items()} if processes > 1 else ALONE
+        started.append(start(folder / f"rank-{rank}", *arguments, environment=more))
+    ends = [ended(process, folder / f"rank-{rank}") for rank, process in enumerate(started)]
+    return Ended(
+        max(each.code for each in ends), "".join(each.out for each in ends), "".join(each.err for each in ends)
+    )
+
+
+def start(
+    folder: Path,
+    *arguments: object,
+    given: bytes = b"",
+    fate: Fate = UNHARMED,
+    environment: Mapping[str, str] = ALONE,
+) -> Any:
+    """The process, begun. environment: what it has more than the tests have."""
     warm()
     context = multiprocessing.get_context("forkserver")
     (folder / "stdin").write_bytes(given)
+    environment = {"TRANSDUCE_CACHE": os.environ["TRANSDUCE_CACHE"], **environment}
     words = [str(argument) for argument in arguments]
-    process = context.Process(target=_live, args=(words, os.environ["TRANSDUCE_CACHE"], folder, fate))
+    process = context.Process(target=_live, args=(words, environment, folder, fate))
     process.start()
     return process
 
@@ -95,12 +126,12 @@ def ended(process: Any, folder: Path) -> Ended:
     return Ended(process.exitcode, *((folder / name).read_bytes().decode() for name in ("stdout", "stderr")))
 
 
-def _live(arguments: list[str], cache: str, folder: Path, fate: Fate) -> None:
+def _live(arguments: list[str], environment: Mapping[str, str], folder: Path, fate: Fate) -> None:
     for descriptor, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
         with (folder / name).open(mode) as file:
             os.dup2(file.fileno(), descriptor)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 (multiprocessing closes a child's own)
-    os.environ["TRANSDUCE_CACHE"] = cache
+    os.environ.update(environment)
     import torch
 
     torch.set_num_threads(1)

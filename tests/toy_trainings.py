@@ -16,9 +16,12 @@ def trained_beside(recipe: Path, factory: pytest.TempPathFactory, *more: object)
     return done
 
 
+SHORT = ("training.updates=12", "training.validate_every=6", "training.checkpoint_every=4")
+
+
 def resumed_to_the_same_bytes(recipe: Path, *more: object) -> Path:
-    """A training that was killed while it wrote and then went on: it ends in the bytes of one that was not."""
-    folder = recipe.parent
+    """A short training that was killed while it wrote and then went on: it ends in the bytes of one that was not."""
+    folder, more = recipe.parent, (*SHORT, *more)
     whole, killed = folder / "whole", folder / "killed"
     assert transduce(folder, "train", recipe, *more, "--run", whole).code == 0
     assert transduce(folder, "train", recipe, *more, "--run", killed, fate=Fate(dies_in_write=3)).code != 0

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from compared import work
 from tiny_recipe import TINY_RECIPE
 from transduce.compare import run as comparing
 from transduce.compare.config import ComparisonConfig, load_comparison
@@ -83,8 +84,24 @@ def file(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
     return folder / "norms.toml"
 
 
+@pytest.fixture(scope="module", params=["here", pytest.param("killed", marks=pytest.mark.slow)])
+def finished(request: pytest.FixtureRequest, file: Path) -> Path:
+    """The directory of a finished comparison: trained in this process, or in others of which the first was killed."""
+    if request.param == "killed":
+        return Path(request.getfixturevalue("killed"))
+    folder = file.parent / "here"
+    with pytest.MonkeyPatch.context() as patch, (file.parent / "shown.txt").open("w", encoding="utf-8") as shown:
+        patch.setattr(comparing, "_work", work)
+        patch.setattr("transduce.compare.growth.ENOUGH_SECONDS", 0.0)
+        patch.setitem(sys.modules, "matplotlib", None)
+        patch.setenv("TRANSDUCE_CACHE", str(file.parent / "cache"))
+        run_comparison(load_comparison(file), folder, Display(Console(file=shown)))
+    (file.parent / "shown.txt").rename(folder / "shown.txt")
+    return folder
+
+
 @pytest.fixture(scope="module")
-def finished(file: Path, surroundings: None) -> Path:
+def killed(file: Path, surroundings: None) -> Path:
     """The directory of a comparison whose first training was killed in the middle, with its parent, and continued."""
     folder = file.parent / "runs"
     code, _ = stopped(folder / "pre-seed1" / "log.jsonl", signal.SIGKILL, file, "--run", folder)
@@ -96,11 +113,12 @@ def finished(file: Path, surroundings: None) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_training_that_was_killed_with_its_parent_ends_in_the_same_bytes(
-    file: Path, finished: Path, tmp_path: Path
+    file: Path, killed: Path, tmp_path: Path
 ) -> None:
     comparison = load_comparison(file)
-    results = told(finished)
+    results = told(killed)
     for name, variant in results["variants"].items():
         [seed_1, _] = variant["runs"]
         if name == "pre":
@@ -108,7 +126,7 @@ def test_a_training_that_was_killed_with_its_parent_ends_in_the_same_bytes(
             run_training(recipe, tmp_path / "run", QUIET)
             whole = hashlib.sha256((tmp_path / "run" / "model.safetensors").read_bytes()).hexdigest()
             assert seed_1["sha256"] == whole
-    shown = (finished / "shown.txt").read_text()
+    shown = (killed / "shown.txt").read_text()
     assert "Going on after update" in shown  # what the orphan saved when its parent died
 
 
@@ -263,6 +281,7 @@ def timed(file: Path, surroundings: None) -> tuple[Path, Path]:
     return path, folder
 
 
+@pytest.mark.slow
 def test_time_is_summed_over_stops(timed: tuple[Path, Path]) -> None:
     folder = timed[1]
     assert "Going on after update" in (folder / "shown.txt").read_text()
@@ -275,6 +294,7 @@ def test_time_is_summed_over_stops(timed: tuple[Path, Path]) -> None:
     assert seconds[0] < seconds[-1] <= 60 * run["minutes"] + 0.1
 
 
+@pytest.mark.slow
 def test_a_training_that_fails_is_told_and_the_others_go_on(timed: tuple[Path, Path]) -> None:
     folder = timed[1]
     results = told(folder)
@@ -285,6 +305,7 @@ def test_a_training_that_fails_is_told_and_the_others_go_on(timed: tuple[Path, P
     assert "hopeless (0 of 1 trained, 1 failed)" in (folder / "compare.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_larger_budget_of_time_goes_on_and_a_smaller_one_is_refused(
     timed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,15 +320,14 @@ def test_a_larger_budget_of_time_goes_on_and_a_smaller_one_is_refused(
     ]  # fmt: skip
 
 
-def test_two_comparisons_do_not_share_a_directory(timed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_comparisons_do_not_share_a_directory(file: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    path, folder = timed
     monkeypatch.setattr(comparing, "PATIENCE", 0.1)
-    with (folder / ".lock").open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with (finished / ".lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="another comparison is running there"):
-            run_comparison(load_comparison(path, [], "6s"), folder, QUIET)
+            run_comparison(load_comparison(file), finished, QUIET)
 
 
 def test_a_worker_whose_parent_is_gone_leaves() -> None:

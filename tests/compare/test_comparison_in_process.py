@@ -27,6 +27,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same work, without processes of its own."""
 
     monkeypatch.setattr(comparing, "_work", work)
+    monkeypatch.setattr("transduce.compare.growth.ENOUGH_SECONDS", 0.0)
 
 
 def test_a_budget_in_operations_buys_a_smaller_model_more_updates(tiny_recipe: Path, tmp_path: Path) -> None:

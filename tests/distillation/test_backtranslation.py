@@ -127,6 +127,7 @@ def test_the_reverse_model_has_each_tokenizer_on_its_side(tiny_recipe: Path) -> 
     assert (turned.of_side("source").kind, turned.of_side("target").vocabulary) == ("whitespace", 50)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 def test_killed_at_every_stage(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"

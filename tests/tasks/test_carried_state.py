@@ -248,7 +248,14 @@ checkpoint_every = 4
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
-@pytest.mark.parametrize(("model", "precision"), [("lstmn", "fp32"), ("rotary", "bf16"), ("linear", "fp32")])
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [
+        ("lstmn", "fp32"),
+        pytest.param("rotary", "bf16", marks=pytest.mark.slow),
+        pytest.param("linear", "fp32", marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_that_is_killed_or_stopped_ends_in_the_same_bytes(
     model: str, precision: str, tiny_corpus: Path, tmp_path: Path
 ) -> None:

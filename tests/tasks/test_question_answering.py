@@ -214,7 +214,7 @@ def test_its_figures_show_the_hops(recipe: Path, run: Path, tmp_path: Path) -> N
     assert {each.name for each in (tmp_path / "figures").iterdir()} >= {"hops.png", "training.png"}
 
 
-@pytest.mark.parametrize("at", [13, 35])  # in the linear start, and behind it
+@pytest.mark.parametrize("at", [13, pytest.param(35, marks=pytest.mark.slow)])  # in the linear start, and behind it
 def test_a_stopped_training_ends_in_the_same_bytes(recipe: Path, run: Path, tmp_path: Path, at: int) -> None:
     stopped = command(tmp_path, "train", recipe, "--run", tmp_path / "run", fate=Fate(signal=signal.SIGTERM, at=at))
     assert stopped.code == 130, stopped.shown

@@ -109,7 +109,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> object:
         yield
 
 
-@pytest.fixture(scope="module", params=["transformer", "rnn", "ctc"])
+@pytest.fixture(scope="module", params=[pytest.param("transformer", marks=pytest.mark.slow), "rnn", "ctc"])
 def trained(request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     done = command(folder, "train", recipe_at(corpus, folder / "recipe.toml", request.param), "--run", folder / "run")

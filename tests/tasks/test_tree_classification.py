@@ -154,6 +154,7 @@ def test_scores_count_nodes(trained: Path, tmp_path: Path) -> None:
     assert (total["unit"], total["tokens"]) == ("node", 3)
 
 
+@pytest.mark.slow
 def test_models_of_trees_are_compared(corpus: Path, tmp_path: Path) -> None:
     recipe_at(corpus, tmp_path / "recipe.toml", "child_sum")
     (tmp_path / "compare.toml").write_text("""

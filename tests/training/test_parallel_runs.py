@@ -48,6 +48,7 @@ def test_each_gives_what_it_gives_alone(tiny_recipe: Path, tmp_path: Path) -> No
     assert "All 300 pairs kept" in (tmp_path / "together" / "3.txt").read_text()
 
 
+@pytest.mark.slow
 def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path) -> None:
     settings = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, threads=1}", TALK, THREADS]
     reports = [
@@ -60,6 +61,7 @@ def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path)
     assert targets[0] == targets[1]
 
 
+@pytest.mark.slow
 def test_interrupted_it_goes_on_where_it_was(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     teachers = ["teachers.seeds=[3, 4]", "teachers.together=2", "teachers.training.updates=300", TALK]
@@ -80,6 +82,7 @@ def test_interrupted_it_goes_on_where_it_was(tiny_recipe: Path, tmp_path: Path) 
     assert sha256(run) == expected
 
 
+@pytest.mark.slow
 def test_one_that_fails_stops_the_others_saved(
     tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_wrong_input_is_told_as_one(tiny_recipe: Path, tmp_path: Path) -> None
         train_all(wrong, 3, shown())
 
 
+@pytest.mark.slow
 def test_those_whose_parent_is_killed_leave_saved(tiny_recipe: Path, tmp_path: Path) -> None:
     many = plans(tiny_recipe, tmp_path, "training.updates=100000", "training.checkpoint_every=100000")
     child = os.fork()

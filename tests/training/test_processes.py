@@ -1,4 +1,7 @@
-"""Several processes that train together, started by torchrun, beside one process with the whole batches."""
+"""Several processes that train together, beside one process with the whole batches.
+
+Most are forked and told what torchrun would tell them; torchrun itself starts those of which it stops or restarts some.
+"""
 
 import os
 import re
@@ -15,6 +18,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+import forked
 from random_models import translator
 from trained import sha256
 from transduce.core.padded import Padded
@@ -27,7 +31,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are k
 
 SHARDED = "training.parallel=fsdp"
 GENTLE = ("training.optimizer=sgd", "training.learning_rate=0.2")
-STEADY = ("model.dropout=0", "training.average=0.9", "training.updates=50")
+STEADY = ("model.dropout=0", "training.average=0.9", "training.updates=12")
 WITHOUT_GRADIENT = "key_value.bias"  # its keys' half: softmax forgets what all keys have in common
 
 
@@ -40,14 +44,13 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", **more}
 
 
-def train(processes: int, recipe: Path, run: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
-    arguments = command(processes, "train", recipe, *overrides, "--run", run)
-    return subprocess.run(arguments, check=False, env=environment(), capture_output=True, text=True, timeout=300)
+def train(processes: int, recipe: Path, run: Path, *overrides: str) -> forked.Ended:
+    return forked.together(processes, recipe.parent, "train", recipe, *overrides, "--run", run)
 
 
 def trained(processes: int, recipe: Path, run: Path, *overrides: str) -> Path:
     done = train(processes, recipe, run, *overrides)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.code == 0, done.shown
     return run
 
 
@@ -60,49 +63,48 @@ def difference(one: Path, other: Path, leave_out: str = " ") -> float:
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "leave_out"),
+    ("count", "optimizer", "leave_out"),
     [
-        (("training.optimizer=sgd", "training.learning_rate=0.5"), " "),
-        (("training.optimizer=adamw",), WITHOUT_GRADIENT),
+        (2, ("training.optimizer=sgd", "training.learning_rate=0.5"), " "),
+        pytest.param(4, ("training.optimizer=adamw",), WITHOUT_GRADIENT, marks=pytest.mark.slow),
     ],
-    ids=["sgd", "adamw"],
+    ids=["two, sgd", "four, adamw"],
 )
-def test_two_and_four_processes_learn_what_one_does(
-    optimizer: tuple[str, ...], leave_out: str, tiny_recipe: Path, tmp_path: Path
+def test_several_processes_learn_what_one_does(
+    count: int, optimizer: tuple[str, ...], leave_out: str, tiny_recipe: Path, tmp_path: Path
 ) -> None:
-    runs = {count: trained(count, tiny_recipe, tmp_path / str(count), *STEADY, *optimizer) for count in (1, 2, 4)}
-    alone = read_report(runs[1])
-    assert alone
-    for count in (2, 4):
-        assert difference(runs[1], runs[count], leave_out) < 1e-6
-        report = read_report(runs[count])
-        assert report
-        assert report["training"]["target_tokens"] == alone["training"]["target_tokens"]
-        assert report["tests"]["held_out"]["scores"] == alone["tests"]["held_out"]["scores"]
+    one, several = (trained(each, tiny_recipe, tmp_path / str(each), *STEADY, *optimizer) for each in (1, count))
+    assert difference(one, several, leave_out) < 1e-6
+    alone, report = read_report(one), read_report(several)
+    assert alone and report
+    assert report["training"]["target_tokens"] == alone["training"]["target_tokens"]
+    assert report["tests"]["held_out"]["scores"] == alone["tests"]["held_out"]["scores"]
 
 
-def test_sharded_processes_learn_what_one_does(tiny_recipe: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_sharded_processes_learn_what_one_does(count: int, tiny_recipe: Path, tmp_path: Path) -> None:
     """Batches of one row among them, for which the other processes have none."""
     small = (*STEADY, *GENTLE, "batch.tokens=12", "training.accumulate=2")
     alone = trained(1, tiny_recipe, tmp_path / "alone", *small)
-    for count in (2, 3):
-        shared = trained(count, tiny_recipe, tmp_path / str(count), *small, SHARDED)
-        assert difference(alone, shared) < 1e-6
-        ours, theirs = read_report(shared), read_report(alone)
-        assert ours and theirs
-        assert ours["tests"]["held_out"]["scores"] == theirs["tests"]["held_out"]["scores"]
-        assert ours["validation"]["loss"] == pytest.approx(theirs["validation"]["loss"], rel=1e-5)
+    shared = trained(count, tiny_recipe, tmp_path / str(count), *small, SHARDED)
+    assert difference(alone, shared) < 1e-6
+    ours, theirs = read_report(shared), read_report(alone)
+    assert ours and theirs
+    assert ours["tests"]["held_out"]["scores"] == theirs["tests"]["held_out"]["scores"]
+    assert ours["validation"]["loss"] == pytest.approx(theirs["validation"]["loss"], rel=1e-5)
 
 
-@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+@pytest.mark.parametrize("parallel", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
 def test_processes_that_recompute_learn_the_same_weights(parallel: str, tiny_recipe: Path, tmp_path: Path) -> None:
     """With dropout, whose noise must be the same the second time."""
     common = (f"training.parallel={parallel}", "training.optimizer=adamw", "model.inner_dropout=0.1")
+    common += ("training.updates=6",)
     kept = trained(2, tiny_recipe, tmp_path / "kept", *common)
     again = trained(2, tiny_recipe, tmp_path / "again", *common, "training.activation_checkpointing=true")
     assert difference(kept, again) == 0
 
 
+@pytest.mark.slow
 def test_each_process_keeps_a_part_of_every_tensor(tmp_path: Path) -> None:
     script = tmp_path / "parts.py"
     script.write_text(
@@ -150,22 +152,22 @@ def test_each_process_keeps_a_part_of_every_tensor(tmp_path: Path) -> None:
 
 def test_what_cannot_be_sharded_is_refused(tiny_recipe: Path, tmp_path: Path) -> None:
     done = train(1, tiny_recipe, tmp_path / "run", SHARDED, "training.optimizer=muon", "model.kind=ctc")
-    assert done.returncode == 2
-    told = " ".join(done.stderr.split())
+    assert done.code == 2
+    told = " ".join(done.err.split())
     assert "models that predict the next token" in told
     assert 'training.optimizer = "muon"' in told
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize("world", [2, 64])
+@pytest.mark.parametrize("world", [2, 16])
 def test_gradients_of_all_shares_add_up_to_those_of_the_whole(world: int) -> None:
     """Simulated processes: each has its share of the rows, and divides by the units of all."""
     drawn = torch.Generator().manual_seed(3)
     source, target = (
-        Padded(torch.randint(4, 60, (100, 9), generator=drawn), torch.randint(3, 10, (100,), generator=drawn))
+        Padded(torch.randint(4, 60, (24, 9), generator=drawn), torch.randint(3, 10, (24,), generator=drawn))
         for _ in "st"
     )
-    batch = Batch(source, target, int(target.lengths.sum()) - 100)
+    batch = Batch(source, target, int(target.lengths.sum()) - 24)
 
     def gradients(parts: list[Batch]) -> tuple[float, dict[str, torch.Tensor]]:
         model = translator(model={"dropout": 0.0}).model.double().train()
@@ -182,7 +184,9 @@ def test_gradients_of_all_shares_add_up_to_those_of_the_whole(world: int) -> Non
         assert float((found[name] - gradient).norm()) <= 1e-6 * float(gradient.norm()) + 1e-12, name
 
 
-def test_state_is_carried_by_each_process_for_its_streams(tmp_path: Path) -> None:
+@pytest.fixture
+def carrying(tmp_path: Path) -> Path:
+    """A recipe of a language model that carries its state from row to row."""
     words = [f"w{number * 7 % 13}" for number in range(4000)]
     (tmp_path / "text").write_text("".join(" ".join(words[at : at + 20]) + "\n" for at in range(0, 4000, 20)))
     recipe = tmp_path / "carried.toml"
@@ -194,15 +198,26 @@ def test_state_is_carried_by_each_process_for_its_streams(tmp_path: Path) -> Non
         'optimizer = "sgd"\nlearning_rate = 0.1\n'
         "validate_every = 10\ncheckpoint_every = 10\naverage = 0\nlabel_smoothing = 0\n"
     )
-    alone = trained(1, recipe, tmp_path / "alone")
-    both = trained(2, recipe, tmp_path / "both")
+    return recipe
+
+
+def test_state_is_carried_by_each_process_for_its_streams(carrying: Path, tmp_path: Path) -> None:
+    alone = trained(1, carrying, tmp_path / "alone", "training.updates=10")
+    both = trained(2, carrying, tmp_path / "both", "training.updates=10")
     assert difference(alone, both) < 1e-6
-    half = trained(2, recipe, tmp_path / "half", "training.updates=10")
-    refused = train(1, recipe, half, "training.updates=20")
-    assert refused.returncode == 2
-    assert re.search(r"trained by 2 processes so far; got 1\..*--resize", refused.stderr.replace("\n", " "))
-    trained(1, recipe, half, "training.updates=20", "--resize")
-    trained(2, recipe, half, "--resize")
+    refused = train(1, carrying, both, "training.updates=20")
+    assert refused.code == 2
+    assert re.search(r"trained by 2 processes so far; got 1\..*--resize", refused.err.replace("\n", " "))
+
+
+@pytest.mark.slow
+def test_state_is_carried_on_by_more_or_fewer_processes(carrying: Path, tmp_path: Path) -> None:
+    alone, half = (
+        trained(1, carrying, tmp_path / "alone"),
+        trained(2, carrying, tmp_path / "half", "training.updates=10"),
+    )
+    trained(1, carrying, half, "training.updates=20", "--resize")
+    trained(2, carrying, half, "--resize")
     assert difference(alone, half) < 1e-6
 
 
@@ -220,7 +235,10 @@ def trainers(process: subprocess.Popen[Any], run: Path, update: int = 1) -> list
 LONG = ("training.updates=3000", "training.validate_every=3000", "training.checkpoint_every=5")
 
 
-@pytest.mark.parametrize(("rank", "parallel"), [(0, "ddp"), (1, "ddp"), (1, "fsdp")])
+@pytest.mark.parametrize(
+    ("rank", "parallel"),
+    [(1, "ddp"), *(pytest.param(rank, kind, marks=pytest.mark.slow) for rank, kind in [(0, "ddp"), (1, "fsdp")])],
+)
 def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_bytes(
     rank: int, parallel: str, tiny_recipe: Path, tmp_path: Path
 ) -> None:
@@ -243,6 +261,7 @@ def test_a_killed_process_ends_all_and_the_same_command_goes_on_to_the_same_byte
     assert sha256(trained(2, tiny_recipe, run, *short)) == wanted
 
 
+@pytest.mark.slow
 def test_torchrun_restarts_go_on_to_the_same_bytes(tiny_recipe: Path, tmp_path: Path) -> None:
     restarted = ("training.updates=60", "training.checkpoint_every=5", "training.optimizer=adamw")
     wanted = sha256(trained(2, tiny_recipe, tmp_path / "whole", *restarted))
@@ -258,6 +277,7 @@ def test_torchrun_restarts_go_on_to_the_same_bytes(tiny_recipe: Path, tmp_path: 
     assert sha256(run) == wanted
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_named_with_its_stack(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     started, hang = command(2, "train", tiny_recipe, *LONG, "--run", run), environment(TRANSDUCE_HANG_SECONDS="6")
@@ -276,6 +296,6 @@ def test_a_process_that_hangs_is_named_with_its_stack(tiny_recipe: Path, tmp_pat
 
 def test_what_is_wrong_is_said_once(tiny_recipe: Path, tmp_path: Path) -> None:
     done = train(2, tiny_recipe, tmp_path / "run", "training.best=nothing")
-    assert done.returncode != 0
-    assert done.stderr.count("training.best") == 1
+    assert done.code != 0
+    assert done.err.count("training.best") == 1
     assert not (tmp_path / "run" / "model.safetensors").exists()

@@ -37,11 +37,9 @@ def checkpoints(run: Path) -> list[str]:
 
 
 @pytest.fixture
-def interrupted(tiny_recipe: Path, tmp_path: Path) -> Path:
+def interrupted(interrupted_run: Path, tmp_path: Path) -> Path:
     """A run that was stopped after update 10, with the checkpoints of updates 8 and 10."""
-    run = tmp_path / "run"
-    found = train(tiny_recipe, run, fate=Fate(signal=signal.SIGTERM, at=10))
-    assert found.code == 130, found.shown
+    run = Path(shutil.copytree(interrupted_run, tmp_path / "run"))
     assert checkpoints(run) == ["update-00000008.safetensors", "update-00000010.safetensors"]
     return run
 
@@ -53,7 +51,11 @@ def resumed(recipe: Path, run: Path) -> str:
 
 
 # The tensor files of this training, in order: update 4, best 6, update 8, best 12, update 12, update 16, ...
-@pytest.mark.parametrize("deaths", [(2, 2, 5, 1), (5, 7)], ids=["in a best", "between best and checkpoint"])
+@pytest.mark.parametrize(
+    "deaths",
+    [(2, 2, 5, 1), pytest.param((5, 7), marks=pytest.mark.slow)],
+    ids=["in a best", "between best and checkpoint"],
+)
 def test_killed_in_the_middle_of_writing(tiny_recipe: Path, tiny_run: Path, tmp_path: Path, deaths: list[int]) -> None:
     run = tmp_path / "run"
     for number in deaths:
@@ -102,7 +104,7 @@ def test_running_statistics_are_resumed_as_weights_are(tiny_recipe: Path, tmp_pa
     assert b"norm.variance_D" in (run / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_saves_and_exits_130(
     tiny_recipe: Path, tiny_run: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -147,6 +149,7 @@ def test_lost_best_weights_cost_their_checkpoints_but_not_the_result(
     assert sha256(interrupted) == sha256(tiny_run)
 
 
+@pytest.mark.slow
 def test_a_damaged_older_checkpoint_disturbs_nobody(tiny_recipe: Path, tmp_path: Path) -> None:
     keep = "training.keep=3"
     whole, run = tmp_path / "whole", tmp_path / "run"
@@ -226,6 +229,7 @@ def test_patience_ends_training_and_stays_ended(tiny_recipe: Path, tmp_path: Pat
     assert json.loads((run / "report.json").read_text())["validation"]["update"] == 3
 
 
+@pytest.mark.slow
 def test_minutes_end_training_and_stay_used(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     brief = ("training.minutes=0.01", "training.updates=100000", "training.validate_every=100000")

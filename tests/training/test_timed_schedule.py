@@ -172,6 +172,7 @@ def test_plans_are_few() -> None:
     assert len(events) < 150
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 def test_a_killed_training_repeats_its_rates_and_losses(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
