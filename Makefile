@@ -8,14 +8,13 @@ BIN := $(VENV)/bin
 endif
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-variants sanitize check format bench bench-peers wheels bare-install runtime-wheel clean
+.PHONY: help setup demo test test-all test-variants check format bench bench-peers wheels bare-install runtime-wheel clean
 DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
 	@echo "make demo    train the built-in corpus and show the result (a few minutes)"
-	@echo "make test    run the tests; make test-variants run them as other processors would"
-	@echo "make sanitize   run the kernels' tests with every access to memory checked"
+	@echo "make test    run the quick tests; make test-all the slow ones too; make test-variants as other processors would"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
@@ -33,9 +32,15 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kerne
 demo: $(STAMP)
 	$(BIN)/transduce demo
 
-# One worker a core, up to eight; a worker computes with one thread, see tests/conftest.py.
+# One worker a core, up to eight; a worker computes with one thread, see tests/conftest.py. What the tests of a file
+# share is made once, as one worker runs them all.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+	$(PYTEST) -m "not slow"
+
+test-all: $(STAMP)
+	$(PYTEST)
 
 test-variants: $(STAMP)
 	$(BIN)/python tests/variants.py

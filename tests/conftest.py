@@ -20,8 +20,8 @@ settings.load_profile("transduce")  # a busy machine is no bug
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """`-m "not slow"` leaves out what takes a minute."""
-    config.addinivalue_line("markers", "slow: trains on real data for a minute; skipped where there is none")
+    """`-m "not slow"` leaves out what takes long and what a quick test notices too, on a smaller scale."""
+    config.addinivalue_line("markers", "slow: left out by `make test`; `make test-all` and .ci/run run it")
 
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1] / ".." / "shared" / "data"))

@@ -52,7 +52,7 @@ def can_run(environment: dict[str, str]) -> str:
 def run(environment: dict[str, str], arguments: list[str]) -> int:
     """One line, and pytest's summary of what failed; pytest's exit code."""
     workers = max(1, (os.cpu_count() or 1) // int(environment["OMP_NUM_THREADS"]))
-    command = [sys.executable, "-m", "pytest", "-n", str(min(8, workers)), "--dist", "worksteal", "-rfE", *arguments]
+    command = [sys.executable, "-m", "pytest", "-n", str(min(8, workers)), "--dist", "loadfile", "-rfE", *arguments]
     begun = time.monotonic()
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines() or done.stderr.splitlines() or ["nothing was said"]

@@ -16,6 +16,34 @@ from tiny_recipe import TINY_RECIPE
 from transduce.core.model_file import save_model_file
 from transduce.explore.page_file import page
 
+HERE = Path(__file__).parent
+QUICK = {
+    "test_axe_finds_nothing[en-light]",
+    "test_texts_are_used_and_uses_have_texts",
+    "test_a_model_opens_on_its_own_picture",
+    "test_translates_what_is_typed",
+    "test_a_head_is_opened_and_its_numbers_are_the_models",
+    "test_every_view_of_other_models_is_drawn[random]",
+    "test_markup_is_shown_as_text",
+    "test_the_policy_allows_no_inline_style_or_foreign_script",
+    "test_the_saved_file_works_with_the_network_off",
+    "test_cells_have_the_scales_colours_in_both_themes",
+    "test_floats_are_read_as_they_were_written",
+    "test_words_receive_and_attend_as_in_python",
+    "test_words_are_those_that_python_finds",
+    "test_a_file_is_heard_and_drawn_with_the_models_numbers",
+    "test_a_sample_is_the_one_of_generate_and_is_then_explored",
+}
+"""With their parameters, or for all of them: one or two of each page, and what compares numbers; the rest are slow."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is not quick."""
+    for item in items:
+        quick = item.name in QUICK or getattr(item, "originalname", "") in QUICK
+        if item.path.parent == HERE and not quick:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

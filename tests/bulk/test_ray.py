@@ -55,6 +55,7 @@ def rows(lines: list[str]) -> Iterator[dict[str, str]]:
     return ({"text": line} for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_a_killed_worker_changes_no_byte(model: Path) -> None:
     from transduce.bulk.ray_engine import RayEngine
@@ -76,6 +77,7 @@ def test_a_killed_worker_changes_no_byte(model: Path) -> None:
     assert len(engine.processes) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_what_is_refused_is_an_error_of_ours_with_the_lines_of_the_file(model: Path) -> None:
     from transduce.bulk.ray_engine import RayEngine

@@ -50,6 +50,7 @@ def test_its_outputs_are_compared_with_a_model_of_transduce(finished: Path, tiny
     assert {"machine", "versions", "commit", "training_minutes"} <= report.keys()
 
 
+@pytest.mark.slow
 def test_a_training_is_compared_with_it_on_record(
     plain: ModuleType, finished: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_training_is_compared_with_it_on_record(
         assert figures in shown
 
 
+@pytest.mark.slow
 def test_a_stopped_training_ends_in_the_same_weights(
     plain: ModuleType, finished: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

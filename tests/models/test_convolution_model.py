@@ -129,6 +129,7 @@ def copying(rows: int) -> tuple[Padded, Padded, Tensor]:
     return Padded(words_BS, length_B), Padded(fed_BT, length_B + 1), wanted_BT
 
 
+@pytest.mark.slow
 def test_it_learns_to_copy() -> None:
     torch.manual_seed(0)
     table = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}

@@ -3,6 +3,7 @@
 That the whole is padding-proof, equal in any batch and differentiable everywhere, `test_contracts.py` shows.
 """
 
+import pytest
 import torch
 from odd_twice import learn, right_of_100
 
@@ -36,6 +37,7 @@ def test_a_row_has_as_many_places_as_its_source_gives_or_a_target_needs() -> Non
     torch.testing.assert_close(more.values[1, :9], alone.values[0])
 
 
+@pytest.mark.slow
 def test_it_learns_how_many_and_which_words() -> None:
     model = tiny(4)  # up to two words for a source token, and a blank between equal ones
     learn(model, CtcLoss(), 400)

@@ -5,6 +5,7 @@ That the whole is padding-proof, equal in any batch and differentiable everywher
 
 import math
 
+import pytest
 import torch
 from odd_twice import learn, right_of_100
 
@@ -42,6 +43,7 @@ def test_lengths_by_their_definition() -> None:
             torch.testing.assert_close(found_BL[row], torch.tensor(expected), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_lengths_and_words() -> None:
     model = tiny(6)
     learn(model, MaskedLm(), 400)

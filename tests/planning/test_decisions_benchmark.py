@@ -13,6 +13,7 @@ from transduce.recipe.recipe import load_recipe
 SETTINGS = ("training.updates=20", "training.precision=fp32", "training.validate_every=5")
 
 
+@pytest.mark.slow
 def test_each_variant_is_trained_once_and_its_best_validation_kept(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from transduce.recipe.recipe import load_recipe
 SETTINGS = ("training.updates=30", "training.precision=fp32", "training.validate_every=15")
 
 
+@pytest.mark.slow
 def test_a_recipe_and_none_are_compared_on_one_test(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

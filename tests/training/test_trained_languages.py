@@ -48,6 +48,7 @@ def main(monkeypatch: pytest.MonkeyPatch, records: Path, *words: object) -> None
     languages.main()
 
 
+@pytest.mark.slow
 def test_every_language_has_its_models_an_ensemble_and_a_line(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
