@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from transduce.demo.corpus import write_corpus
-from transduce.recipe.recipe import parse_recipe
+from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.runtime.environment import library_versions, machine
 from transduce.training.display import Display
 from transduce.training.run import run_training
@@ -75,26 +75,28 @@ def write_data(folder: Path) -> None:
             path.write_text("".join(lines[:PAIRS]), encoding="utf-8")
 
 
-def loss(name: str, seed: int, data: Path, run: Path) -> float:
-    """The validation loss, in nats a token, of canary `name` after its updates."""
-    model, training = CANARIES[name]
+def recipe(name: str, seed: int, data: Path, **training: Any) -> Recipe:
+    """Canary `name` on the demo's text, which `write_data` wrote into `data`; `training` overrides its [training]."""
+    model, own = CANARIES[name]
     alone = str(model["kind"]).endswith("decoder")
     train, validation = (
         {"text": f"{split}.fr"} if alone else {"source": f"{split}.en", "target": f"{split}.fr"}
         for split in ("train", "validation")
     )
-    recipe = parse_recipe(
-        {
-            "task": {"kind": "language_modelling", "context": 64} if alone else {"kind": "translation"},
-            "data": {"root": str(data), "train": [train], "validation": validation},
-            "tokenizer": {"kind": "bpe", "vocabulary": 800},
-            "batch": {"tokens": 1024},
-            "model": model,
-            "training": {**TRAINING, **training, "seed": seed},
-        },
-        f"canary {name}",
-    )
-    report = run_training(recipe, run, Display(Console(file=io.StringIO())))
+    table = {
+        "task": {"kind": "language_modelling", "context": 64} if alone else {"kind": "translation"},
+        "data": {"root": str(data), "train": [train], "validation": validation},
+        "tokenizer": {"kind": "bpe", "vocabulary": 800},
+        "batch": {"tokens": 1024},
+        "model": model,
+        "training": {**TRAINING, **own, "seed": seed, **training},
+    }
+    return parse_recipe(table, f"canary {name}")
+
+
+def loss(name: str, seed: int, data: Path, run: Path) -> float:
+    """The validation loss, in nats a token, of canary `name` after its updates."""
+    report = run_training(recipe(name, seed, data), run, Display(Console(file=io.StringIO())))
     measured: float = report["validation"]["loss"]
     return measured
 
