@@ -161,6 +161,47 @@ def test_test_sets_that_are_known_are_looked_for(inputs: Path, examinee: str) ->
     assert found["lines"][f"test {new} target"] == 3
 
 
+@pytest.mark.parametrize("corpus", ["x.tsv", "two.csv", "x.jsonl", "folder"])
+@pytest.mark.parametrize("test", ["x.tsv", "two.csv", "x.jsonl"])
+def test_a_test_set_in_one_file_is_read_as_pairs(inputs: Path, corpus: str, test: str) -> None:
+    done = run("--source", inputs / corpus, "--test-source", inputs / test, "--json")
+    found = json.loads(done.stdout)
+    leaked = {each["side"]: each["count"] for each in found["findings"] if each["kind"] == "test_pair_in_train"}
+    assert (leaked["test source"], done.exit_code, found["would_drop"]["in_test_set"]) == (300, 1, 300)
+
+
+def test_a_test_set_has_the_columns_and_the_separator_of_the_corpus(inputs: Path) -> None:
+    columns = ("--source-column", "en", "--target-column", "sw")
+    done = run("--source", inputs / "three.csv", *columns, "--test-source", inputs / "three.csv", "--json")
+    assert json.loads(done.stdout)["would_drop"]["in_test_set"] == 300
+    bars = inputs / "bars.txt"
+    bars.write_text((inputs / "x.tsv").read_text().replace("\t", " ; "))
+    done = run("--source", bars, "--separator", " ; ", "--test-source", bars, "--json")
+    assert json.loads(done.stdout)["would_drop"]["in_test_set"] == 300
+
+
+def test_the_validation_is_looked_for_in_the_training_data_too(inputs: Path) -> None:
+    recipe = inputs / "validated.toml"
+    recipe.write_text(f'[data]\nroot = "{inputs}"\ntrain = {{ tsv = "x.tsv" }}\nvalidation = {{ tsv = "x.tsv" }}\n')
+    (inputs / "folder" / "test.en").rename(inputs / "folder" / "dev.en")
+    (inputs / "folder" / "test.sw").rename(inputs / "folder" / "dev.sw")
+    for examinee, count in ((recipe, 300), (inputs / "folder", 20)):
+        found = json.loads(run(examinee, "--json").stdout)
+        leaked = {each["side"]: each["count"] for each in found["findings"] if each["kind"] == "test_pair_in_train"}
+        assert leaked == {"validation source": count}
+
+
+def test_a_test_set_of_a_text_has_its_column(inputs: Path) -> None:
+    done = run("--text", inputs / "x.tsv", "--column", "1", "--test-source", inputs / "x.tsv", "--json")
+    assert [each["count"] for each in json.loads(done.stdout)["findings"]] == [300]
+
+
+def test_a_test_set_that_cannot_be_compared_is_no_all_clear(inputs: Path) -> None:
+    done = run("--text", inputs / "folder" / "train.en", "--test-source", inputs / "x.tsv")
+    assert "Nothing found." not in done.stdout
+    assert "Not looked for: lines of" in done.stdout
+
+
 def test_of_several_files_each_is_examined(inputs: Path) -> None:
     recipe = inputs / "two.toml"
     text = (inputs / "r.toml").read_text().replace("{ tsv", '[{ source = "train.a", target = "train.b" }, { tsv')

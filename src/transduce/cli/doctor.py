@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from transduce.planning.inputs import Named
     from transduce.tasks.speech_recognition import SpeechData
 
+    Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
+
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
 BIG = 10_000_000  # bytes on disk from which progress is shown
@@ -34,7 +37,11 @@ SourceFile = Annotated[
 TargetFile = Annotated[Path | None, typer.Option(help="The target side, line for line.")]
 PlainText = Annotated[Path | None, typer.Option(help="A single text, as for a language model, instead of two sides.")]
 TestSource = Annotated[
-    Path | None, typer.Option(help="The source side of a test set, which is looked for in the training data.")
+    Path | None,
+    typer.Option(
+        help="A test set, which is looked for in the training data: its source side, or pairs as of --source, whose "
+        "columns are the same."
+    ),
 ]
 TextColumn = Annotated[int | None, typer.Option(min=0, help="Examine only this column of --text, counted from 0.")]
 TestTsv = Annotated[Path | None, typer.Option(help="A test set as a tab-separated file, with the columns of --tsv.")]
@@ -111,9 +118,7 @@ def doctor(
     if text:
         _tell([_of_text(text, column, test_source, scanner)], None, as_json)
         return
-    corpus = _corpus(named, tsv)
-    tests = _columns(test_tsv, named) if test_tsv else held_out
-    _examine([corpus], tests, cleans, scanner, as_json)
+    _examine([_corpus(named, tsv)], _tests(named, *held_out, test_tsv), cleans, scanner, as_json)
 
 
 def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
@@ -137,6 +142,14 @@ def _corpus(named: "Named", tsv: Path | None) -> "examined.ExaminedPairs":
         return examined.of_named(named)
     except InputError as error:
         raise InputError([*error.problems, *_single(named)]) from error
+
+
+def _tests(named: "Named", source: Path | None, target: Path | None, tsv: Path | None) -> "Tests":
+    """The sides of the test set. A file of pairs is read as that of the corpus is: with the same columns."""
+    if tsv is None and source is not None and target is None and examined.is_data(source, named.separator):
+        pairs = replace(named, source=source, target=None)
+        return _corpus(pairs, source if ".tsv" in source.suffixes else None).sides
+    return _columns(tsv, named) if tsv else (source, target)
 
 
 def _single(named: "Named") -> list[str]:
@@ -167,8 +180,19 @@ def _of_text(text: Path, column: int | None, test: Path | None, scanner: "Scanne
     from transduce.cli.text import libraries_on_stderr
     from transduce.data.doctor import ScannedFile, examine_text
 
+    has_columns = test is not None and examined.is_data(test)
+    unlike = test is not None and column is None and has_columns != examined.is_data(text)
+    tested = ScannedFile(test, column if has_columns else None) if test and not unlike else None
     with libraries_on_stderr(), _progress([text]) as progress:
-        return examine_text(ScannedFile(text, column), test, progress, scanner)
+        report = examine_text(ScannedFile(text, column), tested, progress, scanner)
+    return replace(report, not_looked_for=[*report.not_looked_for, _incomparable(text, test)]) if unlike else report
+
+
+def _incomparable(text: Path, test: Path | None) -> str:
+    return (
+        f"lines of {test} in {text}: one of the files has columns, the other has none, so their lines cannot be the "
+        "same. Name the column with --column, or give a test set of the same kind."
+    )
 
 
 def _of_recipe(path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
@@ -189,7 +213,7 @@ def _of_recipe(path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> 
 
 def _examine(
     corpora: "list[examined.ExaminedPairs]",
-    tests: "tuple[Path | ScannedFile | None, Path | ScannedFile | None]",
+    tests: "Tests",
     cleans: "Two",
     scanner: "Scanner",
     as_json: bool,
@@ -332,7 +356,8 @@ def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
     if report.findings:
         console.print(_findings_table(report))
     else:
-        console.print("Nothing found.", style="green")
+        looked = "Nothing found in what was looked for." if report.not_looked_for else "Nothing found."
+        console.print(looked, style="green")
     for each in report.not_looked_for:
         console.print(f"Not looked for: {each}", markup=False, soft_wrap=True)
     if cleaned:

@@ -17,7 +17,7 @@ Sides = tuple["ScannedFile", "ScannedFile"]
 
 @dataclass(frozen=True)
 class ExaminedPairs:
-    """One training corpus. tests: by name. notes: what to tell, in sentences."""
+    """One training corpus. tests: the held-out sets by name, validation too. notes: what to tell, in sentences."""
 
     sides: Sides
     tests: dict[str, Sides] = field(default_factory=dict)
@@ -37,7 +37,9 @@ def of_named(named: "Named") -> ExaminedPairs:
     from transduce.planning.inputs import named_inputs, pair_files
 
     inputs = named_inputs(named)
-    tests: dict[str, Sides] = {name: sides_of(pair_files(each), Path()) for name, each in inputs.tests.items()}
+    validation = {"validation": inputs.validation} if inputs.validation else {}
+    held_out = validation | {f"test {name}": files for name, files in inputs.tests.items()}
+    tests: dict[str, Sides] = {name: sides_of(pair_files(files), Path()) for name, files in held_out.items()}
     return ExaminedPairs(sides_of(pair_files(inputs.train), Path()), tests, inputs.notes)
 
 
@@ -46,7 +48,9 @@ def of_data(data: "TranslationData") -> list[ExaminedPairs]:
     from transduce.data.doctor.pair_files import sides_of
 
     root = Path(data.root)
-    tests: dict[str, Sides] = {name: sides_of(files, root) for name, files in data.test.items()}
+    validation = {"validation": data.validation} if data.validation else {}
+    held_out = validation | {f"test {name}": files for name, files in data.test.items()}
+    tests: dict[str, Sides] = {name: sides_of(files, root) for name, files in held_out.items()}
     return [ExaminedPairs(sides_of(files, root), tests) for files in data.corpora()]
 
 

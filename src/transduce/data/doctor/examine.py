@@ -53,7 +53,7 @@ def examine(
         test_target: its target side.
         progress: called with what is being done and how many lines more of it are done.
         scanner: reads the two sides.
-        tests: further test sets, by name.
+        tests: further held-out sets, by name: "validation", "test flickr".
 
     Raises:
         InputError: a file is missing or damaged, a side has no lines, or the test sides differ in length.
@@ -70,7 +70,7 @@ def examine(
     findings += check_pairs(paired)
     drop = reasons_to_drop(paired)
     sets: dict[str, tuple[File, File | None]] = {} if test_source is None else {"test": (test_source, test_target)}
-    for name, both in {**sets, **{f"test {name}": both for name, both in (tests or {}).items()}}.items():
+    for name, both in {**sets, **(tests or {})}.items():
         tested = _test_sides(name, *both, progress)
         findings += _leaks(paired, tested, name)
         if f"{name} target" in tested:
