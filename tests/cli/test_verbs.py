@@ -233,6 +233,32 @@ def test_score_and_evaluate_read_columns_as_a_recipe_does(
         assert (both.code, "--tsv" in both.err) == (2, True)
 
 
+def test_columns_are_named_as_for_training(run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    sides = [(tiny_corpus / name).read_text().splitlines() for name in ("test.digits", "test.words")]
+    table = tmp_path / "test.csv"
+    table.write_text("n,out,in\n" + "".join(f"1,{words},{digits}\n" for digits, words in zip(*sides, strict=True)))
+    two, reference = ("--source", tiny_corpus / "test.digits"), tiny_corpus / "test.words"
+    columns = ("--source", table, "--source-column", "in", "--target-column", "out")
+    scores = [
+        json.loads(run("evaluate", tiny_run, *each, "--json").out)["scores"]
+        for each in (columns, (*two, "--reference", reference))
+    ]
+    assert scores[0] == scores[1]
+    assert run("predict", tiny_run, *columns[:4]).out == run("predict", tiny_run, *two).out
+    assert run("score", tiny_run, *columns).out == run("score", tiny_run, *two, "--target", reference).out
+    done = run("predict", tiny_run, *two, "--source-column", "in")
+    assert (done.code, "expected a file with columns" in done.err) == (2, True)
+
+
+def test_references_are_no_file_of_pairs(run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    """Whole lines of it were compared with the outputs, and scored near 0."""
+    sides = [(tiny_corpus / name).read_text().splitlines() for name in ("test.digits", "test.words")]
+    table = tmp_path / "test.tsv"
+    table.write_text("".join("\t".join(pair) + "\n" for pair in zip(*sides, strict=True)))
+    done = run("evaluate", tiny_run, "--source", tiny_corpus / "test.digits", "--reference", table)
+    assert (done.code, "expected a text a line; this is a file with columns" in done.err) == (2, True)
+
+
 def test_evaluate_says_whether_the_second_is_better(
     run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:

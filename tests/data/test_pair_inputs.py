@@ -10,7 +10,7 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.pair_files import PairFiles
-from transduce.data.pair_inputs import Known, known_of, read_pair_inputs
+from transduce.data.pair_inputs import AskedColumns, Known, known_of, read_asked, read_pair_inputs
 
 TMX = (
     '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en-US"><seg>dog</seg></tuv><tuv xml:lang="sw"><seg>mbwa'
@@ -98,6 +98,55 @@ def test_what_columns_were_read_is_told_where_nobody_said_it(
     assert found is not None
     assert bool(found.note) == bool(told)
     assert told in found.note
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "asked", "read"),
+    [
+        ("a.csv", "n,en,sw,fr\n1,dog,mbwa,chien\n", AskedColumns(("en",), "fr"), ("dog", ["chien"])),
+        ("a.csv", "n,en,sw,fr\n1,dog,mbwa,chien\n", AskedColumns(("fr",)), ("chien", ["mbwa"])),
+        ("a.csv", "n,x,y\n1,dog,mbwa\n", AskedColumns(("x",)), ("dog", [])),
+        ("a.csv", "x,y\ndog,mbwa\n", AskedColumns(("y",)), ("mbwa", ["dog"])),
+        ("a.csv", "x,y\ndog,mbwa\n", AskedColumns((), "x"), ("mbwa", ["dog"])),
+        ("a.csv", "n,x,y\n1,dog,mbwa\n", AskedColumns((2,), 1), ("mbwa", ["dog"])),
+        ("a.jsonl", '{"x": "dog", "y": "mbwa", "z": "t"}\n', AskedColumns(("x", "z"), "y"), ("dog | t", ["mbwa"])),
+        ("a.jsonl", '{"pair": {"x": "dog", "y": "mbwa"}}\n', AskedColumns(("pair.y",), "pair.x"), ("mbwa", ["dog"])),
+        ("a.tsv", "1\tdog\tmbwa\n", AskedColumns((1,), 2), ("dog", ["mbwa"])),
+        ("a.tsv", "1\tdog\tmbwa\n", AskedColumns((1,)), ("dog", [])),
+        ("a.tsv", "dog\tmbwa\n", AskedColumns((1,)), ("mbwa", ["dog"])),
+    ],
+)
+def test_columns_that_are_named_are_read(
+    tmp_path: Path, name: str, text: str, asked: AskedColumns, read: tuple[str, list[str]]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    found = read_pair_inputs(tmp_path / name, Known([CSV, OBJECTS], tmp_path, ("en", "sw"), asked))
+    assert found is not None
+    assert (found.texts[0], found.references[0], found.note) == (*read, "")
+
+
+def test_wrong_columns_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,x,y\n1,dog,mbwa\n", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("dog\n", encoding="utf-8")
+    config = {"task": {"kind": "translation"}, "data": {}}
+    for name, asked, told in [
+        ("a.csv", AskedColumns(("z",)), "expected columns z; it has n, x, y"),
+        ("a.csv", AskedColumns((), "x"), "which column is the source. Name it with --source-column; it has n, x, y"),
+        ("a.txt", AskedColumns(("x",)), "expected a file with columns"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            read_asked(tmp_path / name, config, asked)
+    with pytest.raises(InputError, match="the model's task is classification"):
+        read_asked(tmp_path / "a.csv", {"task": {"kind": "classification"}}, AskedColumns(("x",)))
+
+
+def test_the_only_two_keys_are_source_and_target(tmp_path: Path) -> None:
+    """As two columns of a .csv; which was which, is told unless their names say it."""
+    (tmp_path / "a.jsonl").write_text('{"x": "dog", "y": "mbwa"}\n', encoding="utf-8")
+    found = read_pair_inputs(tmp_path / "a.jsonl", Known([TWO_FILES], tmp_path, ("en", "sw")))
+    assert found is not None
+    assert (found.texts, found.references) == (["dog"], [["mbwa"]])
+    assert "the first column was read as the source, the next as the target (x, y)" in found.note
 
 
 def test_the_file_of_the_same_name_says_the_columns(tmp_path: Path) -> None:

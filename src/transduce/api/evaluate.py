@@ -60,7 +60,7 @@ def evaluate(
             several files of answers.
         outputs: outputs of other systems by name, a list of texts or a file each.
         columns: keys of input and answer in mappings and tables, if they have other names; `translation.en` is the key
-            en in the mapping translation.
+            en in the mapping translation. Of a file of pairs, its columns by name or number.
         metrics: names of metrics; None = the first model's, or BLEU and chrF where there is no model.
         language: code of the target language, which decides how words are split (de, zh-CN); None = the models' own.
         to: code of the language to write, of models of several.

@@ -9,6 +9,7 @@ from typing import Any
 from transduce.api.examples import Columns, read_examples
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
+from transduce.data.pair_inputs import AskedColumns
 from transduce.evaluation.texts import Files, Texts, check_kinds, inputs_of
 from transduce.pipeline.arguments import texts_of
 from transduce.pipeline.pipeline import Pipeline
@@ -89,10 +90,8 @@ def _examples(models: Models, given: EvaluationData) -> Texts:
 def _data_file(models: Models, path: Path, columns: Columns, outputs: dict[str, Path]) -> Files:
     """In the format of the first model's task, which holds the answers; else tab-separated."""
     if columns is not None:
-        raise InputError(
-            "columns: for mappings and tables. A file has the columns of the model's recipe, or source and answer in "
-            "the first two. Leave it out."
-        )
+        source, answer = columns
+        return Files(path, [], outputs, columns=AskedColumns((source,), answer))
     for model in models.values():
         if model.task.read_inputs(path) is not None:
             return Files(path, [], outputs)

@@ -84,17 +84,18 @@ def evaluate(
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
-    asked = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
-    models, search = models_and_search(models, asked, needed=False)
+    wanted = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
+    models, search = models_and_search(models, wanted, needed=False)
     settings = Settings(metric, batch_size, search, split)
     named = _by_name(outputs or [], models)
-    sides = options.columns(tsv, source_column, target_column)
+    asked = options.asked_columns(source_column, target_column)
+    sides = options.columns(tsv, source, asked)
     if sides and source:
         raise InputError("--tsv already holds the sources: leave out --source.")
     pipelines = _load(models, trust_code, precision, device)
     read = any("source" in model.task.columns for model in pipelines.values())  # a language model reads no sources
     inputs, references = sides[0] if sides and read else source, [*(sides[1:] if sides else ()), *(reference or [])]
-    files = Files(inputs, references, named, language, to)
+    files = Files(inputs, references, named, language, to, asked)
     with bar("translating", 0) as advance:
         report = evaluate_files(pipelines, files, settings, advance)
     if as_json:

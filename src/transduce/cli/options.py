@@ -7,24 +7,25 @@ import typer
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
+    from transduce.data.pair_inputs import AskedColumns
 
 
 Tsv = Annotated[
     Path | None, typer.Option(help="One tab-separated file with both sides as columns, instead of two files.")
 ]
-SourceColumn = Annotated[
-    int | None, typer.Option(min=0, help="The column of the source in --tsv, counted from 0. By default 0.")
-]
 SourceColumns = Annotated[
-    list[int] | None,
+    list[str] | None,
     typer.Option(
-        min=0,
-        help="The column of the source in --tsv, counted from 0. By default 0. Repeatable, for models that read pairs "
-        "of texts.",
+        help="The column of the source in --source or --tsv: its number from 0, or its name in .csv and .jsonl. By "
+        "default the recipe's; in --tsv 0. Repeatable, for models that read several columns."
     ),
 ]
 TargetColumn = Annotated[
-    int | None, typer.Option(min=0, help="The column of the target in --tsv, counted from 0. By default 1.")
+    str | None,
+    typer.Option(
+        help="The column of the target: its number from 0, or its name in .csv and .jsonl. By default the recipe's; in "
+        "--tsv 1."
+    ),
 ]
 Precision = Annotated[
     Literal["fp32", "int8"],
@@ -103,20 +104,37 @@ Prune = Annotated[
 ]
 
 
-def columns(tsv: Path | None, source: list[int] | None, target: int | None) -> "tuple[TsvColumn, TsvColumn] | None":
+def asked_columns(source: list[str] | None, target: str | None) -> "AskedColumns | None":
+    """The columns that the options name; None: they name none."""
+    if not source and target is None:
+        return None
+    from transduce.data.pair_inputs import AskedColumns
+
+    return AskedColumns(tuple(map(column, source or ())), None if target is None else column(target))
+
+
+def column(text: str) -> int | str:
+    """Its number, or its name."""
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def columns(
+    tsv: Path | None, source: Path | None, asked: "AskedColumns | None"
+) -> "tuple[TsvColumn, TsvColumn] | None":
     """The two sides in a tab-separated file, if one is named.
 
     Raises:
-        InputError: columns of no file.
+        InputError: columns of no file; names of columns that are counted.
     """
     from transduce.core.errors import InputError
     from transduce.data.corpus import TsvColumn
 
-    if tsv:
-        first, *more = source or [0]
-        return TsvColumn(tsv, first, tuple(more)), TsvColumn(tsv, 1 if target is None else target)
-    if source or target is not None:
-        raise InputError(
-            "--source-column and --target-column choose columns of a tab-separated file: name it with --tsv."
-        )
-    return None
+    if not tsv:
+        if asked and not source:
+            raise InputError("--source-column and --target-column choose columns of one file: name it with --source.")
+        return None
+    first, *more = (asked.source if asked else ()) or (0,)
+    target = 1 if asked is None or asked.target is None else asked.target
+    if named := [each for each in (first, *more, target) if isinstance(each, str)]:
+        raise InputError(f"--tsv: expected numbers of columns, counted from 0; got {', '.join(named)}.")
+    return TsvColumn(tsv, int(first), tuple(map(int, more))), TsvColumn(tsv, int(target))

@@ -14,6 +14,7 @@ from transduce.cli.search_keys import models_and_search, refuse_texts
 if TYPE_CHECKING:
     from transduce.cli.predictions import Write
     from transduce.data.input_file import InputFile
+    from transduce.data.pair_inputs import AskedColumns
     from transduce.inference.constraints import Constraints
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
@@ -37,6 +38,7 @@ def predict(
             "stories in bAbI's format, also as a pattern."
         ),
     ] = None,
+    source_column: options.SourceColumns = None,
     output: options.Output = None,
     text: Annotated[
         str | None,
@@ -150,7 +152,7 @@ def predict(
 
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
-    _check(source, text, at_terminal, draw, as_json, constraints, engine, output)
+    _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
     check_output(output, source, constraints)
     asked = {
         "method": method,
@@ -180,7 +182,7 @@ def predict(
     alone = translator_of(models, engine, search, device, more, **use)
     use |= {"trust_code": trust_code, "device": device}
     pipeline: Any = alone or _with_torch(models, {**use, "device": "cpu"} if engine == "ray" else use)
-    file = _inputs(pipeline, source) if source else None
+    file = _inputs(pipeline, source, options.asked_columns(source_column, None)) if source else None
     if file and file.note:
         tell(file.note)
     lines: Collection[str] = [text] if text is not None else file.texts if file else []
@@ -218,8 +220,12 @@ def predict(
     write_lines(found, output)
 
 
-def _inputs(pipeline: Any, path: Path) -> "InputFile | None":
+def _inputs(pipeline: Any, path: Path, asked: "AskedColumns | None") -> "InputFile | None":
     """What a file in a format of the model's task holds; None: it has an input a line."""
+    if asked:
+        from transduce.data.pair_inputs import read_asked
+
+        return read_asked(path, pipeline.recipe.to_table() if hasattr(pipeline, "recipe") else pipeline.config, asked)
     if hasattr(pipeline.task, "read_inputs"):
         return pipeline.task.read_inputs(path)
     from transduce.data.files import TABLES, suffix_of
@@ -233,6 +239,7 @@ def _inputs(pipeline: Any, path: Path) -> "InputFile | None":
 
 def _check(
     source: Path | None,
+    source_column: list[str] | None,
     text: str | None,
     at_terminal: bool,
     draw: bool,
@@ -247,6 +254,8 @@ def _check(
     problems = []
     if source is not None and text is not None:
         problems.append("--source names a file of inputs and --text is the input itself: give one of them.")
+    if source_column and source is None:
+        problems.append("--source-column chooses a column of a file: name it with --source.")
     if draw and as_json:
         problems.append("--draw shows pictures and --json writes numbers: choose one of them.")
     if at_terminal and constraints:

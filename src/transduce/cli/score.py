@@ -11,6 +11,7 @@ from transduce.cli import options
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
     from transduce.data.input_file import InputFile
+    from transduce.data.pair_inputs import AskedColumns
     from transduce.inference.likelihood import Likelihood
     from transduce.pipeline.pipeline import Pipeline
 
@@ -60,14 +61,15 @@ def score(
     if engine == "local" and workers:
         raise InputError("--workers is for --engine ray: one process scores with all its threads.")
     check_output(output, source, target, tsv)
-    sides = options.columns(tsv, source_column, target_column)
+    asked = options.asked_columns(source_column, target_column)
+    sides = options.columns(tsv, source, asked)
     if [sides, target or source].count(None) != 1:
         raise InputError(
             "name --target (and --source, if the model reads one), or one file with both sides as --source or --tsv."
         )
     use: dict[str, Any] = {"trust_code": trust_code, "ensemble": ensemble}
     pipeline = load(model, **use, device="cpu" if engine == "ray" else device)
-    sources, targets = _sides(pipeline, model[0], source, target, sides)
+    sources, targets = _sides(pipeline, model[0], source, target, sides, asked)
     if not targets:
         raise InputError(f"{tsv or target or source}: the file is empty; expected lines of text.")
     reads = pipeline.task.tokenizers.get("source")
@@ -89,6 +91,7 @@ def _sides(
     source: Path | None,
     target: Path | None,
     columns: "tuple[TsvColumn, TsvColumn] | None",
+    asked: "AskedColumns | None",
 ) -> tuple[Collection[str], Collection[str]]:
     """The texts before and after; "" where there are no sources. How they were read is told, where that is a guess.
 
@@ -100,6 +103,7 @@ def _sides(
     from transduce.core.errors import InputError
     from transduce.data.corpus import lines_of
     from transduce.data.files import existing_file
+    from transduce.evaluation.texts import inputs_in
 
     reads = "source" in pipeline.task.columns
     if columns:
@@ -109,7 +113,7 @@ def _sides(
         existing_file(target)
     if reads != (source is not None):
         raise InputError(f"{model}: {'needs' if reads else 'is a language model and reads no'} --source.")
-    file = pipeline.task.read_inputs(source) if source else None
+    file = inputs_in(pipeline, source, asked) if source else None
     if file and file.note:
         tell(file.note)
     if source and not target:

@@ -4,7 +4,7 @@ Its columns are those of the recipe's file at this path, or of one of this name,
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,25 @@ TWO_FILES = "Write its sources and targets to two files, a text a line."
 
 
 @dataclass(frozen=True)
+class AskedColumns:
+    """The columns that somebody names for a file: of the source, one or several, and of the target, or None."""
+
+    source: tuple[Key, ...] = ()
+    target: Key | None = None
+
+
+@dataclass(frozen=True)
 class Known:
-    """What a model's recipe says. files: its entries, with paths from `root`. languages: of source and target."""
+    """What a model's recipe says, and whoever names the file.
+
+    files: the recipe's entries, with paths from `root`. languages: of source and target. asked: columns, which are
+    read in place of the recipe's.
+    """
 
     files: Sequence[PairFiles]
     root: Path
     languages: tuple[str, str]
+    asked: AskedColumns | None = None
 
     @property
     def sources(self) -> tuple[int, str | None]:
@@ -65,14 +78,17 @@ def read_pair_inputs(path: Path, known: Known) -> InputFile | None:
         InputError: as `read_pairs`; the recipe and the names of columns do not say what is meant; it is a pipe.
     """
     if (suffix := suffix_of(path)) not in TABLES:
+        if known.asked:
+            raise InputError(f"{path}: expected a file with columns ({', '.join(TABLES)}), as columns are named.")
         return None
     _check_name(path)
     kind, local = suffix[1:], existing_file(path)
     alike = _alike(path, kind, known)
     between = alike[0][0].separator if alike else None
     table = PairTable(local, kind, _columns(local, kind, between or "\t"))
-    found = _fitting(alike, table)
-    if kind == "tsv" and len(table.columns) <= (len(found[0].sources) if found else known.sources[0]):
+    found = [_asked(table, known, known.asked)] if known.asked else _fitting(alike, table)
+    least = len(found[0].sources) if found else known.sources[0]
+    if kind == "tsv" and not known.asked and len(table.columns) <= least:
         return None
     if len({(*each.sources, each.source_separator) for each in found}) > 1:
         raise InputError(f"{path}: the recipe reads such files in several ways. {TWO_FILES}")
@@ -95,6 +111,14 @@ def known_of(config: Mapping[str, Any]) -> Known:
         return Known(files, Path(data.get("root", ".")), (task.get("source", ""), task.get("target", "")))
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"the model file: expected [data] of pairs in its recipe; {error}") from error
+
+
+def read_asked(path: Path, config: Mapping[str, Any], asked: AskedColumns) -> InputFile | None:
+    """`read_pair_inputs` by the recipe of a model, with columns that are named. Raises InputError as these."""
+    kind = config.get("task", {}).get("kind", "translation")
+    if kind != "translation":
+        raise InputError(f"--source-column: columns are of pairs; the model's task is {kind}. Leave it out.")
+    return read_pair_inputs(path, replace(known_of(config), asked=asked))
 
 
 def _check_name(path: Path) -> None:
@@ -131,6 +155,28 @@ def _fitting(alike: Sequence[Sequence[PairFiles]], table: PairTable) -> Sequence
     return alike[0][:1] if alike else []
 
 
+def _asked(table: PairTable, known: Known, asked: AskedColumns) -> PairFiles:
+    """The columns that are asked for; one that is not named is the other of two, or that which the names say."""
+    named = [*asked.source, *([] if asked.target is None else [asked.target])]
+    if missing := [str(each) for each in named if not table.has(each)]:
+        raise InputError(f"{table.path}: expected columns {', '.join(missing)}; it has {table}.")
+    source, *more = asked.source or [_other(table, known, "source", named)]
+    target = _other(table, known, "target", named) if asked.target is None else asked.target
+    if source is None:
+        raise InputError(f"{table.path}: which column is the source? Name it with --source-column; it has {table}.")
+    absent = len(table.columns) if table.kind == "tsv" else "target"
+    columns = {"source_column": (source, *more), "target_column": absent if target is None else target}
+    return PairFiles.model_validate({table.kind: str(table.path), "source_separator": known.sources[1], **columns})
+
+
+def _other(table: PairTable, known: Known, side: str, named: Sequence[Key]) -> Key | None:
+    """The column of the side that is not named, by its name or as the other of two; None where it is not known."""
+    left = [each for each in table.columns if each not in named]
+    if (called := _called(table, side, known.languages[side == "target"])) in left:
+        return called
+    return left[0] if len(table.columns) == 2 and len(left) == 1 else None
+
+
 def _guessed(table: PairTable, known: Known) -> PairFiles:
     """Of a kind that the recipe has none of: columns called source and target, or by languages; or the first ones.
 
@@ -140,12 +186,15 @@ def _guessed(table: PairTable, known: Known) -> PairFiles:
     number, between = known.sources
     place = {table.kind: str(table.path), "source_separator": between}
     source, target = (_called(table, *each) for each in zip(("source", "target"), known.languages, strict=True))
-    if table.kind == "csv" and number == 1 and len(table.columns) == 2:
+    if table.kind in ("csv", "jsonl") and number == 1 and len(table.columns) == 2:
         source = source or (next(str(each) for each in table.columns if each != target) if target else None)
     if source is not None and table.kind != "tsv":
         return PairFiles.model_validate({**place, "source_column": source, "target_column": target or "target"})
     if table.kind == "tsv" or (table.kind == "csv" and len(table.columns) <= number + 1):
         return PairFiles.model_validate({**place, "source_column": tuple(range(number)), "target_column": number})
+    if table.kind == "jsonl" and number == 1 and len(table.columns) == 2 and not target:
+        first, second = table.columns
+        return PairFiles.model_validate({**place, "source_column": first, "target_column": second})
     if table.kind == "jsonl":
         return PairFiles.model_validate(place)
     names = " or ".join(each for each in ("source" if table.kind == "csv" else "", known.languages[0]) if each)
@@ -183,10 +232,14 @@ def _missing(table: PairTable, targets: Sequence[Key]) -> str:
 
 def _note(path: Path, files: PairFiles, table: PairTable, known: Known) -> str:
     """Which columns were read, where neither the recipe nor their names say it."""
-    if isinstance(files.keys[0], str) or any(table.kind in each.names for each in known.files):
+    if known.asked or any(table.kind in each.names for each in known.files):
+        return ""
+    sides = zip(("source", "target"), known.languages, strict=True)
+    called = any(_called(table, *each) for each in sides)
+    if isinstance(files.keys[0], str) and (table.kind != "jsonl" or called or not table.has(files.keys[0])):
         return ""
     number = len(files.sources)
     columns = "the first column was" if number == 1 else f"the first {number} columns were"
     target = ", the next as the target" if table.has(number) else ""
-    called = f" ({table})" if table.kind == "csv" else ""
-    return f"{path}: {columns} read as the source{target}{called}; the recipe has no .{table.kind} to go by."
+    names = f" ({table})" if table.kind != "tsv" else ""
+    return f"{path}: {columns} read as the source{target}{names}; the recipe has no .{table.kind} to go by."

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
+from transduce.data.files import TABLES, suffix_of, text_lines
 from transduce.data.input_file import InputFile
+from transduce.data.pair_inputs import AskedColumns, read_asked
 from transduce.pipeline.pipeline import Pipeline
 
 NOBODY = "name a model, or outputs to score."
@@ -26,6 +28,7 @@ class Files:
     outputs: the outputs of other systems, by name; of a file in a task's format as `InputFile` has them.
     language: the code of the target language, which decides how words are split; by default each model's own, or `to`.
     to: code of the language to write, for models of several; see `transduce.data.tags`.
+    columns: of a source that holds pairs, where they are not the recipe's.
     """
 
     source: Path | TsvColumn | None
@@ -33,6 +36,7 @@ class Files:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     language: str | None = None
     to: str = ""
+    columns: AskedColumns | None = None
 
     def all(self) -> list[Path]:
         """Every file once."""
@@ -67,6 +71,8 @@ def read_files(models: Mapping[str, Pipeline], files: Files) -> Texts:
         raise InputError(NO_REFERENCES)
     check_kinds(models, files.source is not None, bool(files.outputs), "--source", "--outputs")
     first = files.references[0]
+    for each in (*files.references, *files.outputs.values()):
+        _check_lines(each)
     references = [_paired(first, path) for path in files.references]
     sources = _paired(first, files.source) if files.source else [""] * len(references[0])
     outputs = {name: _paired(first, path) for name, path in files.outputs.items()}
@@ -93,16 +99,19 @@ def check_kinds(models: Mapping[str, Pipeline], sources: bool, outputs: bool, so
         raise InputError(f"A language model is judged by likelihood, which {others} do not have; leave them out.")
 
 
-def inputs_of(models: Mapping[str, Pipeline], path: Path, references: str = "") -> InputFile | None:
+def inputs_of(
+    models: Mapping[str, Pipeline], path: Path, references: str = "", columns: AskedColumns | None = None
+) -> InputFile | None:
     """What a file in the format of the first model's task holds; None where it has one input a line.
 
     Args:
         references: what others are called that were given besides; "": none were.
+        columns: that are named for the file.
 
     Raises:
         InputError: it holds no answers, and none were given besides; or both.
     """
-    found = next(iter(models.values())).task.read_inputs(path) if models else None
+    found = next((inputs_in(model, path, columns) for model in models.values()), None)
     if found is None:
         return None
     if references and any(found.references):
@@ -113,13 +122,20 @@ def inputs_of(models: Mapping[str, Pipeline], path: Path, references: str = "") 
     return found
 
 
+def inputs_in(model: Pipeline, path: Path, columns: AskedColumns | None = None) -> InputFile | None:
+    """What a file in the format of a model's task holds; None where it has one input a line."""
+    return read_asked(path, model.recipe.to_table(), columns) if columns else model.task.read_inputs(path)
+
+
 def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> Texts | None:
     """The texts of a source in the format of the first model's task; None where it has one input a line."""
     if not isinstance(files.source, Path):
         return None
-    found = inputs_of(models, files.source, "--reference" if files.references else "")
+    found = inputs_of(models, files.source, "--reference" if files.references else "", files.columns)
     if found is None:
         return None
+    for each in (*files.references, *files.outputs.values()):
+        _check_lines(each)
     if files.references:
         found = found.answered([lines_of(path) for path in files.references], str(files.source))
     answered = [place for place, several in enumerate(found.references) if several]
@@ -140,3 +156,15 @@ def _paired(first: Path | TsvColumn, other: Path | TsvColumn) -> list[str]:
     if other != first and len(lines) != (wanted := len(lines_of(first))):
         raise InputError(f"{other} has {len(lines):,} lines and {first} has {wanted:,}: line n must belong to line n.")
     return lines
+
+
+def _check_lines(path: Path | TsvColumn) -> None:
+    """Raises InputError for a file of pairs, whose lines are no texts."""
+    if isinstance(path, TsvColumn):
+        return
+    kind = suffix_of(path)
+    if kind in TABLES and (kind != ".tsv" or "\t" in next(text_lines(path), "")):
+        raise InputError(
+            f"{path}: expected a text a line; this is a file with columns. A model that translates reads both sides of "
+            "it with --source; otherwise write the column that is meant to a file of its own, or name it with --tsv."
+        )
