@@ -20,6 +20,9 @@ def text(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+SIDES = {"source": "en", "target": "sw"}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The same pairs in every kind of file."""
@@ -78,6 +81,44 @@ def test_columns_that_are_guessed_are_told(folder: Path) -> None:
     assert not resolve_inputs(Named(folder / "b.tsv", columns=(1,), target_column=0)).notes
     assert not resolve_inputs(Named(folder / "a.csv")).notes
     assert not resolve_inputs(Named(folder / "a.tsv")).notes
+
+
+def test_the_only_two_keys_are_source_and_target(folder: Path) -> None:
+    """As of a .csv with two columns."""
+    (folder / "b.jsonl").write_text('{"n": 1, "en": "a cat", "sw": "paka"}\n', encoding="utf-8")
+    inputs = resolve_inputs(Named(folder / "b.jsonl"))
+    assert (read(inputs), inputs.languages) == ([["a cat", "paka"]], ("en", "sw"))
+    assert 'its keys "en" and "sw" are the source and the target' in inputs.notes[0]
+    assert not resolve_inputs(Named(folder / "a.jsonl")).notes
+
+
+@pytest.mark.parametrize("order", ["lemma form tags", "lemma tags form"])
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_a_table_of_inflection_is_not_learnt_without_its_tags(tmp_path: Path, order: str, kind: str) -> None:
+    lemmas = [f"{one}{two}" for one in "bdkmnt" for two in ("alo", "ivu", "etto")]
+    ends = {"N;NOM;SG": "", "N;GEN;SG": "n", "N;ESS;SG": "na"}
+    rows = [{"lemma": lemma, "form": lemma + end, "tags": tags} for lemma in lemmas for tags, end in ends.items()]
+    between, path = ("," if kind == "csv" else "\t"), tmp_path / f"a.{kind}"
+    table = [dict(zip(order.split(), order.split(), strict=True))] * (kind == "csv") + rows
+    path.write_text("".join(between.join(row[name] for name in order.split()) + "\n" for row in table))
+    name = {each: each if kind == "csv" else str(order.split().index(each)) for each in order.split()}
+    with pytest.raises(InputError) as caught:
+        resolve_inputs(Named(path))
+    source, tags = f"--source-column {name['lemma']}", f"--source-column {name['tags']}"
+    assert f"With the tags: transduce train {path} {source} {tags} --target-column {name['form']}." in str(caught.value)
+    assert f"Without them: transduce train {path} {source} --target-column" in str(caught.value)
+    columns = [int(each) if each.isdigit() else each for each in (name["lemma"], name["tags"], name["form"])]
+    inputs = resolve_inputs(Named(path, columns=tuple(columns[:2]), target_column=columns[2]))
+    assert read(inputs)[1] == ["balo | N;GEN;SG", "balon"]
+
+
+def test_other_tables_with_a_third_column_are_learnt(tmp_path: Path) -> None:
+    """One whose sources have one target each, and one with a number for each row."""
+    one = [(f"a cat {n}", f"paka {n}", "CC" if n % 3 else "BY") for n in range(60)]
+    several = [(f"a cat {n // 3}", f"paka {n}", str(n)) for n in range(60)]
+    for name, rows in (("a.tsv", one), ("b.tsv", several)):
+        (tmp_path / name).write_text("".join("\t".join(row) + "\n" for row in rows))
+        assert len(read(resolve_inputs(Named(tmp_path / name)))) == 60
 
 
 def test_of_many_columns_two_must_be_named(folder: Path) -> None:
@@ -146,9 +187,79 @@ def parallel(folder: Path, *stems: str) -> Inputs:
 def test_of_several_validations_one_is_taken_and_told(tmp_path: Path) -> None:
     inputs = parallel(tmp_path / "p", "dev", "valid", "val2")
     assert inputs.validation == {"source": str(tmp_path / "p/valid.en"), "target": str(tmp_path / "p/valid.sw")}
-    [note] = inputs.notes
-    assert "p: valid is the validation; val2 and dev are not used. To take another: data.validation=" in note
-    assert not parallel(tmp_path / "q", "dev", "test").notes
+    direction, several = inputs.notes
+    assert "p: valid is the validation; val2 and dev are not used. To take another: --validation FILE." in several
+    assert direction == f"{tmp_path / 'p'}: learnt from en to sw. The other direction: --languages sw-en."
+    assert len(parallel(tmp_path / "q", "dev", "test").notes) == 1
+
+
+def test_the_direction_of_an_archive_is_told_unless_it_is_named(folder: Path) -> None:
+    [note] = resolve_inputs(Named(folder / "sw-en.txt.zip")).notes
+    assert "learnt from sw to en" in note
+    assert not resolve_inputs(Named(folder / "sw-en.txt.zip", languages=("en", "sw"))).notes
+
+
+@pytest.mark.parametrize("kind", ["tsv", "tsv.gz", "csv", "jsonl"])
+def test_tables_of_a_folder_are_its_parts(tmp_path: Path, kind: str) -> None:
+    for number, part in enumerate(("train", "dev", "test", "test_2")):
+        rows = [(f"{part} {one}", two) for one, two in zip(ENGLISH, SWAHILI, strict=True)]
+        texts = {
+            "csv": "sw,en\n" + "".join(f"{two},{one}\n" for one, two in rows),
+            "jsonl": "".join(json.dumps({"en": one, "sw": two, "n": number}) + "\n" for one, two in rows),
+        }
+        text = texts.get(kind, "".join(f"{one}\t{two}\n" for one, two in rows)).encode()
+        (tmp_path / f"{part}.{kind}").write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
+    (tmp_path / "README.txt").write_text("about")
+    columns = ("en",) if kind == "csv" else ()
+    assert looks_like_data(tmp_path)
+    inputs = resolve_inputs(Named(tmp_path, columns=columns, target_column="sw" if columns else None))
+    held_out = {"train": inputs.train, "dev": inputs.validation, **inputs.tests}
+    assert [*held_out] == ["train", "dev", "test", "test_2"]
+    for part, files in held_out.items():
+        assert next(read_pairs(PairFiles.model_validate(files), Path()))[1:] == (f"{part} two dogs", "mbwa wawili")
+
+
+def test_several_training_tables_of_a_folder_are_refused(tmp_path: Path) -> None:
+    for name in ("train.tsv", "train_2.tsv"):
+        (tmp_path / name).write_text("a\tb\n")
+    with pytest.raises(InputError, match=r"expected one file to train on; found train.tsv, train_2.tsv"):
+        resolve_inputs(Named(tmp_path))
+
+
+def test_held_out_files_are_named_as_those_to_train_on(folder: Path) -> None:
+    """A file of the same kind has the training file's columns; any other is read by itself."""
+    (folder / "b.csv").write_text("n,sw,en\n1,paka,a cat\n", encoding="utf-8")
+    moses = folder / "moses"
+    named = Named(
+        folder / "b.csv",
+        columns=("en",),
+        target_column="sw",
+        validation=folder / "b.csv",
+        test=moses / "test_2016.en",
+        test_target=moses / "test_2016.sw",
+    )
+    inputs = resolve_inputs(named)
+    assert (inputs.validation, inputs.named) == (inputs.train, ("validation", "test"))
+    assert inputs.tests == {"test": {side: str(moses / f"test_2016.{code}") for side, code in SIDES.items()}}
+    other = resolve_inputs(Named(folder / "a.tsv", validation=folder / "a.jsonl"))
+    assert other.validation == {"jsonl": str(folder / "a.jsonl")}
+    named = Named(moses / "train.en", moses / "train.sw", validation=folder / "a.tsv")
+    assert resolve_inputs(named).validation == {"tsv": str(folder / "a.tsv")}
+
+
+def test_a_named_validation_takes_the_place_of_one_that_is_found(folder: Path) -> None:
+    inputs = resolve_inputs(Named(folder / "moses", validation=folder / "a.tsv"))
+    assert inputs.validation == {"tsv": str(folder / "a.tsv")}
+    assert [*inputs.tests] == ["test_2016"]
+
+
+def test_wrong_held_out_files_are_told(folder: Path) -> None:
+    with pytest.raises(InputError, match="--test-target: expected its source as --test"):
+        resolve_inputs(Named(folder / "a.tsv", test_target=folder / "a.tsv"))
+    with pytest.raises(InputError, match="no.tsv"):
+        resolve_inputs(Named(folder / "a.tsv", validation=folder / "no.tsv"))
+    with pytest.raises(InputError, match="expected 2 tab-separated columns"):
+        resolve_inputs(Named(folder / "a.tsv", validation=folder / "moses" / "dev.en"))
 
 
 def test_every_test_set_has_a_name_of_its_own(tmp_path: Path) -> None:

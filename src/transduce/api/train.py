@@ -92,6 +92,8 @@ def train(
     target: Any = None,
     columns: Columns = None,
     languages: "str | tuple[str, str] | None" = None,
+    validation: Any = None,
+    test: Any = None,
     time: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     callbacks: Iterable[Callback] = (),
@@ -123,6 +125,8 @@ def train(
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
             key en in the mapping translation. Of a file of pairs, the columns by name or number.
         languages: without a recipe: those of source and target, such as "en-sw", where file names do not say them.
+        validation, test: without a recipe: held-out pairs, as `source` or `data` names those to train on; of two files,
+            both paths in a tuple. None = some of the training pairs, which are not trained on.
         time: without a recipe: what training and tests may take, such as "2h" or "90m". None = as long as the data
             deserves, an hour at most.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
@@ -146,11 +150,13 @@ def train(
         if recipe is None or is_data(recipe):
             source = _in_its_place(recipe, source)
             given = _overridden({}, overrides or {})
-            asked = Asked(data, source, target, columns, languages, time, overrides or {}, given, since)
+            held_out = {"validation": validation, "test": test}
+            asked = Asked(data, source, target, columns, languages, held_out, time, overrides or {}, given, since)
             plan, folder = planned(asked, None if run is None else Path(run), Display(shown), force)
             resolved = plan.recipe
         else:
-            _refuse_planning(source=source, target=target, languages=languages, time=time)
+            held_out = {"validation": validation, "test": test}
+            _refuse_planning(source=source, target=target, languages=languages, **held_out, time=time)
             resolved, folder = _prepared(*_table(recipe, overrides or {}), run, data, columns, shown, force)
         display = Display(shown, _watching(resolved, [*callbacks]))
         report = train_recipe(resolved, folder, display)
@@ -172,7 +178,8 @@ def _refuse_planning(**arguments: Any) -> None:
     """Raises InputError for arguments that say what a recipe says."""
     if given := [name for name, value in arguments.items() if value is not None]:
         raise InputError(
-            f"{', '.join(given)}: only without a recipe; a recipe says these by data.train and training.minutes."
+            f"{', '.join(given)}: only without a recipe; a recipe says these by data.train, data.validation, data.test "
+            "and training.minutes."
         )
 
 

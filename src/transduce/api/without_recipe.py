@@ -30,7 +30,7 @@ PATHS = (str, PathLike)
 class Asked:
     """What `transduce.train` is called with where there is no recipe, as its arguments say.
 
-    given: `overrides` as a table.
+    held_out: `validation` and `test`, None where they are not given. given: `overrides` as a table.
     since: when it was called, by `time.monotonic`.
     """
 
@@ -39,6 +39,7 @@ class Asked:
     target: Any
     columns: Columns
     languages: "str | tuple[str, str] | None"
+    held_out: Mapping[str, Any]
     time: str | None
     overrides: Mapping[str, Any]
     given: Table
@@ -90,14 +91,23 @@ def _of_files(asked: Asked, run: Path | None, display: Display, force: bool) -> 
     one, other = asked.columns or (None, None)
     target = None if asked.target is None else Path(asked.target)
     columns = () if one is None else (one,)
-    named = Named(Path(asked.source), target, columns, other, languages=_languages(asked))
+    held_out = {key: path for part, given in asked.held_out.items() for key, path in _two_sides(part, given).items()}
+    named = Named(Path(asked.source), target, columns, other, languages=_languages(asked), **held_out)
     folder = run or Path("runs") / resolve_inputs(named).name
     return _planned(folder, named, asked, {}, display, force), folder
 
 
+def _two_sides(part: str, given: Any) -> dict[str, Path]:
+    """The files of a held-out part as fields of `Named`. Raises InputError for what is neither one path nor two."""
+    paths = given if isinstance(given, tuple) else () if given is None else (given,)
+    if len(paths) > 2 or not all(isinstance(path, PATHS) for path in paths):
+        raise InputError(f"{part}: expected a path, or the paths of both sides in a tuple, as source is a path.")
+    return {name: Path(path) for name, path in zip((part, f"{part}_target"), paths, strict=False)}
+
+
 def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tuple[TrainingPlan, Path]:
     """The examples become files of the run first, as with a recipe."""
-    parts, problems = parts_of(asked.data), list[str]()
+    parts, problems = _with_held_out(parts_of(asked.data), asked.held_out), list[str]()
     with _gone_if_refused(run):
         with staged(run, parts, asked.columns, problems) as files:
             if problems:
@@ -109,6 +119,16 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
         named = Named(paths["train"], languages=_languages(asked))
         prints = {name: fingerprint(path) for name, path in paths.items()}
         return _planned(run, named, replace(asked, given=given), prints, display, force), run
+
+
+def _with_held_out(parts: dict[str, Any], held_out: Mapping[str, Any]) -> dict[str, Any]:
+    """The examples by part. Raises InputError for a part that is given twice, or as a file."""
+    given = {part: examples for part, examples in held_out.items() if examples is not None}
+    problems = [f"{part}: is in data as well; give it once." for part in given if part in parts]
+    problems += [f"{part}: expected examples, as data has." for part, each in given.items() if isinstance(each, PATHS)]
+    if problems:
+        raise InputError(problems)
+    return {**parts, **given}
 
 
 def _planned(

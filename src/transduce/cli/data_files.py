@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transduce.cli.options import column
+
 if TYPE_CHECKING:
     from transduce.planning.inputs import Named
 
@@ -39,6 +41,21 @@ Languages = Annotated[
     str | None,
     typer.Option(help="The languages of source and target, as in en-sw, where the names of the files do not say them."),
 ]
+Validation = Annotated[
+    Path | None,
+    typer.Option(
+        help="Pairs that pick the best weights: one file with the columns of --source, or its sources beside "
+        "--validation-target. By default some of the training pairs, which are not trained on."
+    ),
+]
+ValidationTarget = Annotated[Path | None, typer.Option(help="The targets beside --validation, one a line.")]
+Test = Annotated[
+    Path | None,
+    typer.Option(
+        help="Pairs for the test at the end, named as those of --validation. By default some of the training pairs."
+    ),
+]
+TestTarget = Annotated[Path | None, typer.Option(help="The targets beside --test, one a line.")]
 Time = Annotated[
     str | None,
     typer.Option(help="The time that training and tests may take, as in 2h or 90m. By default an hour at most."),
@@ -53,16 +70,17 @@ def named_files(
     source_separator: str | None,
     separator: str | None,
     languages: str | None,
+    validation: Path | None = None,
+    validation_target: Path | None = None,
+    test: Path | None = None,
+    test_target: Path | None = None,
 ) -> "Named":
     """What the options name. Raises InputError for languages that are none."""
     from transduce.planning.inputs import Named
     from transduce.planning.languages import parse_languages
 
-    columns = tuple(_column(each) for each in source_column or ())
-    to = None if target_column is None else _column(target_column)
+    columns = tuple(map(column, source_column or ()))
+    to = None if target_column is None else column(target_column)
     named = parse_languages(languages) if languages else None
-    return Named(source, target, columns, to, source_separator, separator, named)
-
-
-def _column(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
+    held_out = validation, validation_target, test, test_target
+    return Named(source, target, columns, to, source_separator, separator, named, *held_out)

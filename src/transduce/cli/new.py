@@ -21,6 +21,10 @@ def new(
     source_separator: data_files.SourceSeparator = None,
     separator: data_files.Separator = None,
     languages: data_files.Languages = None,
+    validation: data_files.Validation = None,
+    validation_target: data_files.ValidationTarget = None,
+    test: data_files.Test = None,
+    test_target: data_files.TestTarget = None,
     time: data_files.Time = None,
     device: options.Device = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file of this name.")] = False,
@@ -52,7 +56,10 @@ def new(
     if problems or source is None:
         raise InputError(problems)
     use_device(device)
-    named = data_files.named_files(source, target, source_column, target_column, source_separator, separator, languages)
+    held_out = validation, validation_target, test, test_target
+    named = data_files.named_files(
+        source, target, source_column, target_column, source_separator, separator, languages, *held_out
+    )
     minutes = parse_minutes(time) if time else None
     console = Console()
     given = apply_overrides({}, overrides or [])

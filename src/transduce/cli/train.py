@@ -31,6 +31,10 @@ def train(
     source_separator: data_files.SourceSeparator = None,
     separator: data_files.Separator = None,
     languages: data_files.Languages = None,
+    validation: data_files.Validation = None,
+    validation_target: data_files.ValidationTarget = None,
+    test: data_files.Test = None,
+    test_target: data_files.TestTarget = None,
     time: data_files.Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
     dry_run: Annotated[
@@ -63,7 +67,8 @@ def train(
 
     use_device(device)
     given = list(overrides or [])
-    data = [target, source_column, target_column, source_separator, separator, languages, time]
+    held_out = validation, validation_target, test, test_target
+    data = [target, source_column, target_column, source_separator, separator, languages, time, *held_out]
     if recipe is not None and source is None and _is_data(recipe, separator):
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
@@ -73,7 +78,7 @@ def train(
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
         named = data_files.named_files(
-            source, target, source_column, target_column, source_separator, separator, languages
+            source, target, source_column, target_column, source_separator, separator, languages, *held_out
         )
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
@@ -203,8 +208,9 @@ def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
         )
     if recipe is not None and other:
         raise InputError(
-            "--target, --source-column, --target-column, --source-separator, --separator, --languages and --time are "
-            "for training without a recipe, with --source. A recipe has keys for these: data.train, training.minutes."
+            "--target, --source-column, --target-column, --source-separator, --separator, --languages, --validation, "
+            "--test and --time are for training without a recipe, with --source. A recipe has keys for these: "
+            "data.train, data.validation, data.test, training.minutes."
         )
 
 

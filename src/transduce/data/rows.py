@@ -151,6 +151,15 @@ def jsonl_keys(path: Path) -> list[str]:
     return [*found]
 
 
+def text_keys(path: Path) -> list[str]:
+    """The keys of the first object that hold texts; `translation.en` is one of an object in an object."""
+    first = next((line for line in read_lines(path) if line.strip()), "")
+    try:
+        return _text_keys(json.loads(first))
+    except (ValueError, RecursionError):  # which `jsonl_rows` tells
+        return []
+
+
 def _keys_of(line: str) -> Iterator[str]:
     try:
         row = json.loads(line)

@@ -1,10 +1,9 @@
 """Which files, and which languages, somebody means who names a source and perhaps a target."""
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, count, islice
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ from transduce.data.files import (
     read_blocks,
     read_lines,
     suffix_of,
-    text_lines,
 )
-from transduce.data.pair_files import PairFiles
-from transduce.data.rows import csv_header, csv_rows
+from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.tmx import tmx_languages
+from transduce.planning.folder_parts import by_name, of_several, part_of, stem_of, usual_validation
+from transduce.planning.guessed_columns import guessed_columns
 from transduce.planning.languages import (
-    TWO_LETTERS,
     language_of,
     languages_of_columns,
     plain_code,
@@ -33,9 +31,7 @@ from transduce.planning.languages import (
 from transduce.training.run_directory import RESOLVED
 
 BARS = " ||| "  # between source and target, as fast_align has them
-LOOKED_AT = 200  # rows of a .csv
-HEADINGS = {"source", "target", "src", "tgt", "trg", "input", "output", *TWO_LETTERS.values()}
-PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
+HELD_OUT = ("validation", "test")
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,8 @@ class Named:
     """What was named: on the command line, or in a call of `transduce.train`.
 
     columns: of the source in one file; target_column: of the target. source_separator: between several columns of the
-    source. separator: between source and target on a line of one file.
+    source. separator: between source and target on a line of one file. validation, test: held-out files of the same
+    columns; validation_target, test_target: their other side, where that is a file of its own.
     """
 
     source: Path
@@ -53,16 +50,33 @@ class Named:
     source_separator: str | None = None
     separator: str | None = None
     languages: tuple[str, str] | None = None
+    validation: Path | None = None
+    validation_target: Path | None = None
+    test: Path | None = None
+    test_target: Path | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, to tell whether a command is the same."""
-        target = None if self.target is None else str(self.target)
-        return {**self.__dict__, "source": str(self.source), "target": target}
+        return {key: str(value) if isinstance(value, Path) else value for key, value in self.__dict__.items()}
+
+    def held_out(self, part: str) -> "Named | None":
+        """The files of "validation" or "test" by themselves, with the same columns."""
+        source, target = getattr(self, part), getattr(self, f"{part}_target")
+        columns = self._columns if target is None else ((), None, None, None)
+        return Named(source, target, *columns, self.languages) if source else None
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return self.columns, self.target_column, self.source_separator, self.separator
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files as entries of a recipe's [data]; name: of the training. notes: what to tell of them, in sentences."""
+    """Files as entries of a recipe's [data].
+
+    name: of the training. notes: what to tell of the files, in sentences. named: which held-out parts were named, and
+    not found beside the training files.
+    """
 
     name: str
     train: dict[str, Any]
@@ -70,6 +84,7 @@ class Inputs:
     validation: dict[str, Any] | None = None
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 def is_data(path: Path) -> bool:
@@ -83,8 +98,8 @@ def looks_like_data(path: Path, separator: str | None = None) -> bool:
     separator: what is said to stand between source and target on a line.
     """
     if path.is_dir():
-        files = (each for each in path.iterdir() if each.is_file())
-        return not (path / RESOLVED).exists() and any(language_of(each) for each in files)
+        files = [each for each in path.iterdir() if each.is_file()]
+        return not (path / RESOLVED).exists() and (any(map(language_of, files)) or bool(_training_tables(files)))
     if not path.is_file() or path.suffix == ".toml":
         return False
     first = next(read_blocks(path), b"").partition(b"\n")[0]
@@ -117,7 +132,38 @@ def named_inputs(named: Named) -> Inputs:
     Raises:
         InputError: files that are missing, or no target is named.
     """
-    return _two_files(named) if named.target is not None else _one(named)
+    _check_held_out(named)
+    inputs = _two_files(named) if named.target is not None else _one(named)
+    for part in HELD_OUT:
+        if (held_out := named.held_out(part)) is not None:
+            inputs = _with_held_out(inputs, part, held_out)
+    return inputs
+
+
+def _check_held_out(named: Named) -> None:
+    """Raises InputError for the second side of held-out files without the first."""
+    alone = [part for part in HELD_OUT if getattr(named, f"{part}_target") and not getattr(named, part)]
+    if alone:
+        raise InputError(f"--{part}-target: expected its source as --{part}." for part in alone)
+
+
+def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:
+    """With files for validation or test; what was guessed of the training file's columns holds for them, too."""
+    found = _like_training(inputs, named) or (_two_files(named) if named.target is not None else _one(named))
+    both = {"named": (*inputs.named, part), "notes": (*inputs.notes, *found.notes)}
+    if part == "validation":
+        return replace(inputs, validation=found.train, **both)
+    return replace(inputs, tests={"test": found.train}, **both)
+
+
+def _like_training(inputs: Inputs, named: Named) -> Inputs | None:
+    """One file of the training file's kind, whose columns it has; None: it is of another kind."""
+    kind = suffix_of(named.source) if suffix_of(named.source) in TABLES else ".tsv"
+    if named.target is not None or kind[1:] not in inputs.train or not named.source.is_file():
+        return None
+    lasting_file(named.source)
+    columns = {key: value for key, value in inputs.train.items() if key not in FILES}
+    return Inputs(inputs.name, {kind[1:]: str(named.source), **columns}, inputs.languages)
 
 
 def pair_files(files: dict[str, Any]) -> PairFiles:
@@ -178,7 +224,9 @@ def _two_files(named: Named) -> Inputs:
 def _one(named: Named) -> Inputs:
     path, kind = named.source, suffix_of(named.source)
     if path.is_dir():
-        return _parallel(named, [each for each in sorted(path.iterdir()) if each.is_file()])
+        files = [each for each in sorted(path.iterdir()) if each.is_file()]
+        tables = _training_tables(files) and not _by_language(files)
+        return _tables(named, files) if tables else _parallel(named, files)
     if kind == ".zip" and path.is_file():
         return _parallel(named, [path / name for name in archived_names(path)])
     if not path.exists() and path.parent.is_dir():
@@ -203,14 +251,11 @@ def _one(named: Named) -> Inputs:
 
 def _table(named: Named, kind: str) -> Inputs:
     files: dict[str, Any] = {kind: str(named.source)}
-    notes = list[str]()
+    notes: tuple[str, ...] = ()
     columns: Sequence[object] = (*named.columns, named.target_column)
     if not named.columns and named.target_column is None:
-        if kind == "csv":
-            files |= _csv_columns(named.source, notes)
-            columns = csv_header(named.source)
-        elif kind == "tsv":
-            _tell_columns(named.source, named.separator or "\t", notes)
+        guessed = guessed_columns(named.source, kind, named.separator or "\t")
+        files, columns, notes = {**files, **guessed.keys}, guessed.names, guessed.notes
     if named.columns:
         files["source_column"] = named.columns[0] if len(named.columns) == 1 else list(named.columns)
     if named.target_column is not None:
@@ -220,7 +265,7 @@ def _table(named: Named, kind: str) -> Inputs:
     if named.separator is not None:
         files["separator"] = named.separator
     languages = named.languages or languages_of_columns(columns)
-    return Inputs(_name(named.source, ("", "")), files, languages, notes=tuple(notes))
+    return Inputs(_name(named.source, ("", "")), files, languages, notes=notes)
 
 
 def _memory(named: Named) -> Inputs:
@@ -235,53 +280,9 @@ def _memory(named: Named) -> Inputs:
     return Inputs(_name(path, languages), files, languages)
 
 
-def _csv_columns(path: Path, notes: list[str]) -> dict[str, Any]:
-    """Those called source and target, or the only two. Raises InputError where it cannot be known which are meant."""
-    header = csv_header(path)
-    if {"source", "target"} <= {*header}:
-        return {"source_column": "source", "target_column": "target"}
-    if len(header) > 2:
-        source, target = (shlex.quote(header[place]) for place in _likely_columns(path, len(header)))
-        raise InputError(
-            f"{path}: has {len(header)} columns ({', '.join(header)}); say which are meant: --source-column "
-            f"{source} --target-column {target}, for example."
-        )
-    names = " and ".join(f'"{name[:40]}"' for name in header)
-    notes.append(
-        f"{path}: its columns {names} are the source and the target. The first line is a header and not learnt from."
-    )
-    return {}
-
-
-def _likely_columns(path: Path, columns: int) -> list[int]:
-    """The two that hold most different texts with letters; of such the longest."""
-    rows = [row for _, row in islice(csv_rows(path, range(columns)), LOOKED_AT)]
-    found = list[tuple[int, int, int]]()
-    for place in range(columns):
-        texts = {row[place] for row in rows if any(map(str.isalpha, row[place]))}
-        found.append((len(texts), sum(map(len, texts)), place))
-    return sorted(place for *_, place in sorted(found)[-2:])
-
-
-def _tell_columns(path: Path, separator: str, notes: list[str]) -> None:
-    """Of a file with columns: those that are not used, and a first line that looks like a header."""
-    first = next(text_lines(path), "").split(separator)
-    if len(first) > 2:
-        notes.append(
-            f"{path}: the first of its {len(first)} columns is the source, the second the target; the others are not "
-            "used. To choose: --source-column and --target-column, counted from 0."
-        )
-    if len(first) > 1 and all(cell.strip().lower() in HEADINGS for cell in first[:2]):
-        notes.append(f"{path}, line 1: looks like a header, but is learnt as a pair. Delete it if it is one.")
-
-
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     """Files whose names differ in the language alone: train.en and train.sw, and so on."""
-    stems: dict[str, dict[str, list[Path]]] = {}
-    for path in paths:
-        if (language := language_of(path)) and not path.name.startswith("."):  # ._train.en is of macOS
-            stems.setdefault(_stem(path), {}).setdefault(language, []).append(path)
-    both = {stem: found for stem, found in stems.items() if len(found) > 1}
+    both = _by_language(paths)
     if not both:
         there = ", ".join(path.name for path in paths[:5]) or "nothing"
         raise InputError(
@@ -289,8 +290,9 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
             f"found {there}."
         )
     one, other = named.languages or _languages(named, both)
+    direction = () if named.languages else (_of_direction(named.source, one, other),)
     chosen = {stem: found for stem, found in both.items() if {one, other} <= found.keys()}
-    train = [stem for stem in chosen if _part(stem) in ("train", "")]
+    train = [stem for stem in chosen if part_of(stem) in ("train", "")]
     if len(train) != 1:
         names = ", ".join(sorted(train or both))
         raise InputError(f"{named.source}: expected one pair of files in {one} and {other} to train on; found {names}.")
@@ -298,17 +300,63 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     files = {
         stem: {"source": str(found[one][0]), "target": str(found[other][0])} for stem, found in sorted(chosen.items())
     }
-    validation = sorted((stem for stem in files if _part(stem) == "validation"), key=_usual_validation)
-    tests = [stem for stem in files if _part(stem) == "test"]
+    validation = sorted((stem for stem in files if part_of(stem) == "validation"), key=usual_validation)
+    tests = [stem for stem in files if part_of(stem) == "test"]
     name = _name(Path(named.source.name if train[0] == "train" else train[0]), (one, other))
     return Inputs(
         name,
         files[train[0]],
         (one, other),
         files[validation[0]] if validation else None,
-        {name: files[stem] for name, stem in _by_name(tests).items()},
-        (_of_several(named.source, *validation),) if len(validation) > 1 else (),
+        {name: files[stem] for name, stem in by_name(tests).items()},
+        (*direction, *((of_several(named.source, *validation),) if len(validation) > 1 else ())),
     )
+
+
+def _by_language(paths: Sequence[Path]) -> dict[str, dict[str, list[Path]]]:
+    """The files whose names, but for their languages, are those of others: by this name, and by language."""
+    stems: dict[str, dict[str, list[Path]]] = {}
+    for path in paths:
+        if (language := language_of(path)) and not path.name.startswith("."):  # ._train.en is of macOS
+            stems.setdefault(stem_of(path), {}).setdefault(language, []).append(path)
+    return {stem: found for stem, found in stems.items() if len(found) > 1}
+
+
+def _training_tables(paths: Sequence[Path]) -> list[Path]:
+    """train.tsv and its like."""
+    tables = (path for path in paths if suffix_of(path) in TABLES and not path.name.startswith("."))
+    return [path for path in tables if part_of(path.name) == "train"]
+
+
+def _tables(named: Named, paths: Sequence[Path]) -> Inputs:
+    """Tables of one kind, named by their parts: train.tsv, dev.tsv, test.tsv."""
+    train = _training_tables(paths)
+    if len(train) > 1:
+        names = ", ".join(path.name for path in train)
+        raise InputError(f"{named.source}: expected one file to train on; found {names}. Name one with --source.")
+    inputs = _one(replace(named, source=train[0]))
+    alike = {stem_of(path): path for path in paths if suffix_of(path) == suffix_of(train[0])}
+    files = {stem: _held_out_table(inputs, named, path) for stem, path in alike.items() if path != train[0]}
+    validation = sorted((stem for stem in files if part_of(stem) == "validation"), key=usual_validation)
+    tests = [stem for stem in files if part_of(stem) == "test"]
+    several = (of_several(named.source, *validation),) if len(validation) > 1 else ()
+    return replace(
+        inputs,
+        name=_name(named.source, inputs.languages),
+        validation=files[validation[0]] if validation else None,
+        tests={name: files[stem] for name, stem in by_name(tests).items()},
+        notes=(*inputs.notes, *several),
+    )
+
+
+def _held_out_table(inputs: Inputs, named: Named, path: Path) -> dict[str, Any]:
+    held_out = _like_training(inputs, replace(named, source=path))
+    assert held_out is not None
+    return held_out.train
+
+
+def _of_direction(folder: Path, one: str, other: str) -> str:
+    return f"{folder}: learnt from {one} to {other}. The other direction: --languages {other}-{one}."
 
 
 def _check_single(folder: Path, sides: Iterable[list[Path]]) -> None:
@@ -319,29 +367,6 @@ def _check_single(folder: Path, sides: Iterable[list[Path]]) -> None:
             f"{folder}: expected one file of each name and language; found {'; '.join(several)}. Keep one of each, or "
             "name two files with --source and --target."
         )
-
-
-def _usual_validation(stem: str) -> int:
-    """The place of its beginning among the names of validations."""
-    return next(place for place, name in enumerate(PARTS["validation"]) if stem.lower().startswith(name))
-
-
-def _of_several(folder: Path, chosen: str, *others: str) -> str:
-    return (
-        f"{folder}: {chosen} is the validation; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} not used. "
-        'To take another: data.validation=\'{ source = "..", target = ".." }\'.'
-    )
-
-
-def _by_name(stems: Iterable[str]) -> dict[str, str]:
-    """By names for a recipe. Where test.a is beside test_a, which has its name already, it is test_a_2."""
-    named = dict[str, str]()
-    for plain, stem in sorted(
-        ((re.sub(r"\W+", "_", stem), stem) for stem in stems), key=lambda each: each[0] != each[1]
-    ):
-        further = (f"{plain}_{number}" for number in count(2))
-        named[next(name for name in chain([plain], further) if name not in named)] = stem
-    return named
 
 
 def _languages(named: Named, stems: dict[str, dict[str, list[Path]]]) -> tuple[str, str]:
@@ -356,19 +381,6 @@ def _languages(named: Named, stems: dict[str, dict[str, list[Path]]]) -> tuple[s
     texts: Iterable[str] = (named.source.name, *stems)
     turned = any(re.search(rf"(?<![a-z]){other}[-_]{one}(?![a-z])", text) for text in texts)
     return (other, one) if turned else (one, other)
-
-
-def _part(stem: str) -> str:
-    """train, validation or test by the beginning of the name; "" = none of them."""
-    return next((part for part, names in PARTS.items() if stem.lower().startswith(names)), "")
-
-
-def _stem(path: Path) -> str:
-    """The name without the language, and without what it is packed with."""
-    name = path.name
-    for packer in PACKERS:
-        name = name.removesuffix(packer)
-    return name.rpartition(".")[0]
 
 
 def _name(path: Path, languages: tuple[str, str]) -> str:

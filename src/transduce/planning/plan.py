@@ -210,10 +210,10 @@ class _Planner:
         data = data if isinstance(data, dict) else {}
         files, inputs = list[Decision](), self.inputs
         files.append(Decision("data.train", [inputs.train], "your data"))
-        if inputs.validation and "validation" not in data:
-            files.append(Decision("data.validation", inputs.validation, "found beside the training files"))
-        if inputs.tests and "test" not in data:
-            files.append(Decision("data.test", inputs.tests, "found beside the training files"))
+        for part, entries in (("validation", inputs.validation), ("test", inputs.tests)):
+            if entries and part not in data:
+                reason = "your data" if part in inputs.named else "found beside the training files"
+                files.append(Decision(f"data.{part}", entries, reason))
         validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
         planned = schedule(length.updates, length.reason, length.expected)
         decided = [*files, *decide(self.facts, validation, test, size), *planned]
