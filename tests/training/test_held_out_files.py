@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -143,5 +144,25 @@ def test_a_run_that_began_with_other_held_out_pairs_does_not_go_on(tiny_recipe: 
         path.unlink()
     said = Display(Console(file=io.StringIO(), width=400))
     run_training(further, run, said)
-    assert "If it was begun by an earlier version, others were drawn" in said.console.file.getvalue()  # type: ignore[attr-defined]
+    assert "begun without files of its held-out pairs" in said.console.file.getvalue()  # type: ignore[attr-defined]
     assert target.read_text() == text
+
+
+def test_a_run_goes_on_with_the_version_of_its_draw(tiny_recipe: Path, tmp_path: Path) -> None:
+    """The first runs noted no version, and had no files of their held-out pairs."""
+    run, further = tmp_path / "run", [*DRAWN, "training.updates=8"]
+    first = ["data.hold_out={validation=20, test=30, version=1}", "training.updates=6"]
+    report = run_training(load_recipe(tiny_recipe, [*DRAWN, *first]), run, shown())
+    assert report["hold_out"] == {"validation": 20, "test": 30, "version": 1}
+    drawn = {path.name: path.read_text() for path in (run / "held_out").iterdir()}
+    noted = (run / "recipe.toml").read_text()
+    (run / "recipe.toml").write_text(noted.replace("version = 1\n", ""))
+    shutil.rmtree(run / "held_out")
+    report = run_training(load_recipe(tiny_recipe, further), run, shown())
+    assert (report["hold_out"]["version"], report["training"]["updates"]) == (1, 8)
+    assert {path.name: path.read_text() for path in (run / "held_out").iterdir()} == drawn
+    with pytest.raises(InputError, match=r"these keys differ: data\.hold_out\.version"):
+        run_training(load_recipe(tiny_recipe, [*further, "data.hold_out.version=2"]), run, shown())
+    (run / "recipe.toml").write_text(noted.replace("version = 1\n", "version = 3\n"))
+    with pytest.raises(InputError, match=r"drawn by version 3 of the draw; this Transduce knows 1 and 2"):
+        run_training(load_recipe(tiny_recipe, further), run, shown())

@@ -1,4 +1,4 @@
-"""Held-out parts that are drawn from training pairs: always the same lines of the same text.
+"""Held-out parts that are drawn from training pairs: by one version of the draw, always the same of the same text.
 
 Which pairs are held out is decided by hashes of their text, not by their order, a seed, or what else a recipe says; a
 pair and its reverse have one hash, so a model and its reverse hold out the same. What belongs together stays on one
@@ -22,6 +22,9 @@ Where texts are made from few templates, that would hold out much more than was 
 out and only the same text belongs together, or only the same source, which is that of the target for a reverse model;
 which of these it was, is told.
 
+What is drawn has a version (`VERSION`): raise it with any change that draws other pairs. Version 1 drew pairs with an
+empty side and large groups, too, and not the same for the reverse model; runs that it began go on with it.
+
 Memory is a few numbers a pair, and the held-out texts; time is linear in the pairs for as many held out.
 """
 
@@ -30,7 +33,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -42,6 +45,8 @@ from transduce.data.near_duplicates import NearDuplicatePairs, normalized
 from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Links, Mask, PairGroups, Pairs, Parts, same_text, text_hash
 
+VERSION: Literal[2] = 2  # of the draw
+VERSIONS = (1, 2)
 TRAIN, VALIDATION, TEST, LEFT_OUT = 0, 1, 2, 3
 PASSES = 8  # over the corpus in search of near-duplicates of near-duplicates
 
@@ -61,6 +66,9 @@ class HoldOut(Config):
     test: Amount = 0
     """How many pairs are the test set `held_out`; below 1: their share of all that are drawn from. Of several target
     languages, each is a set of its own: `held_out.fr`."""
+
+    version: Literal[1, 2] = VERSION
+    """Of the draw. A run that has begun goes on with its own; 1 draws what the first versions of Transduce drew."""
 
     @model_validator(mode="before")
     @classmethod
@@ -146,7 +154,8 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
     chosen = set(drawn_from(corpora))
     numbers = [number for number, files in enumerate(corpora) if files in chosen]
     others = [number for number, files in enumerate(corpora) if files not in chosen]
-    pairs = Pairs.of(tuple(corpora[number] for number in numbers), root)
+    first = amounts.version == 1
+    pairs = Pairs.of(tuple(corpora[number] for number in numbers), root, empty=first, version=amounts.version)
     tagged = Pairs.of(tuple(corpora[number] for number in others), root, empty=True)  # a tag is a source, too
     wanted = amounts.counts(pairs.count)
     names = ", ".join(str(path) for files in pairs.entries for path in files.paths(root))
@@ -183,7 +192,7 @@ class _Found:
 
 def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     """With near-duplicates; None where they are too many."""
-    groups = PairGroups(pairs, normalized)
+    groups = pairs.groups(normalized)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
@@ -207,7 +216,7 @@ def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
 
 
 def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
-    groups = PairGroups(pairs, same_text)
+    groups = pairs.groups(same_text)
     held = groups.draw(sum(wanted), half=True)
     if held is None:
         return None
@@ -218,7 +227,7 @@ def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
 
 def _same_source(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
     """In several directions: the same text on the side that is rarer, which is that of both a pair and its reverse."""
-    groups = PairGroups(pairs, same_text, one_side=True)
+    groups = pairs.groups(same_text, one_side=True)
     held = groups.draw(sum(wanted), half=False)
     if held is None:
         return None

@@ -28,22 +28,27 @@ Key = Callable[[str], str]
 class Pairs:
     """The pairs of some entries, in the files' order; read as often as needed.
 
-    chosen: of each entry, which of its pairs are meant.
+    chosen: of each entry, which of its pairs are meant. version: of the draw, see `transduce.data.hold_out`.
     """
 
     entries: tuple[PairFiles, ...]
     root: Path
     chosen: tuple[Mask, ...]
+    version: int = 2
 
     @classmethod
-    def of(cls, entries: tuple[PairFiles, ...], root: Path, empty: bool = False) -> "Pairs":
+    def of(cls, entries: tuple[PairFiles, ...], root: Path, empty: bool = False, version: int = 2) -> "Pairs":
         """empty: with those that have no text on one side."""
         read = (read_pairs(files, root) for files in entries)
         masks = ([empty or bool(source.strip() and target.strip()) for _, source, target in each] for each in read)
-        return cls(entries, root, tuple(np.array(each, bool) for each in masks))
+        return cls(entries, root, tuple(np.array(each, bool) for each in masks), version)
 
     def __add__(self, other: "Pairs") -> "Pairs":
-        return Pairs((*self.entries, *other.entries), self.root, (*self.chosen, *other.chosen))
+        return replace(self, entries=(*self.entries, *other.entries), chosen=(*self.chosen, *other.chosen))
+
+    def groups(self, same: Key, one_side: bool = False) -> "PairGroups":
+        """Those that stay together; see `PairGroups`."""
+        return (FirstPairGroups if self.version == 1 else PairGroups)(self, same, one_side)
 
     @property
     def count(self) -> int:
@@ -112,19 +117,24 @@ class PairGroups:
         self.labels = _components(self.texts, pairs.directions > 1)
         self.usual = pairs.directions  # pairs that say the same, if each direction has one
         self.keys = np.full(int(self.labels.max()) + 1, np.iinfo(np.uint64).max)
-        mixed = sides.min(1) * np.uint64(0x9E3779B97F4A7C15) ^ sides.max(1)  # the same for a pair and its reverse
-        np.minimum.at(self.keys, self.labels, mixed)
+        np.minimum.at(self.keys, self.labels, self.hashed(sides))
         self.sizes = np.bincount(self.labels)
+
+    @staticmethod
+    def hashed(sides_N2: Hashes) -> Hashes:
+        """A hash of each pair, which is that of its reverse."""
+        return _mixed(sides_N2.min(1), sides_N2.max(1))
 
     def draw(self, wanted: int, half: bool) -> Mask | None:
         """Which labels are held out: by their hashes, until there are enough pairs. Large groups stay.
 
-        half: None where most pairs are in groups of more than a tenth of what is wanted.
+        half: None where most pairs are in groups that are too large.
         """
-        if half and self._median > max(self.usual, wanted // 10):
+        staying = self.staying(wanted, half)
+        if staying is None:
             return None
         order = np.argsort(self.keys, kind="stable")
-        order = order[~self.large(wanted)[order]]
+        order = order[~staying[order]]
         fits = np.cumsum(self.sizes[order])
         chosen = order[: int(np.searchsorted(fits, wanted)) + 1]
         if not len(chosen) or len(chosen) == len(self.sizes) or self.sizes[chosen].sum() > 2 * wanted:
@@ -132,6 +142,10 @@ class PairGroups:
         held = np.zeros(len(self.sizes), bool)
         held[chosen] = True
         return held if len(chosen) >= min(2, wanted) else None
+
+    def staying(self, wanted: int, half: bool) -> Mask | None:
+        """Which labels are not drawn; half: None where most pairs are in groups of over a tenth of what is wanted."""
+        return None if half and self._median > max(self.usual, wanted // 10) else self.large(wanted)
 
     def large(self, wanted: int) -> Mask:
         """Which labels have more pairs than 5 % of what is wanted, or than five usual groups: they would fill a part.
@@ -144,6 +158,30 @@ class PairGroups:
     def _median(self) -> int:
         """At least half of the pairs are in groups of no more than so many."""
         return int(np.quantile(self.sizes[self.labels], 0.5, method="inverted_cdf"))
+
+
+class FirstPairGroups(PairGroups):
+    """As version 1 of the draw had them: a pair and its reverse differ, and large groups may be drawn."""
+
+    @staticmethod
+    def hashed(sides_N2: Hashes) -> Hashes:
+        """A hash of each pair."""
+        return _mixed(sides_N2[:, 0], sides_N2[:, 1])
+
+    def staying(self, wanted: int, half: bool) -> Mask | None:
+        """With half: groups of more than a tenth of what is wanted; None where most pairs are in them."""
+        large: Mask = self.sizes > max(self.usual, wanted // 10)
+        if not half:
+            return self.large(wanted)
+        return None if 2 * self.sizes[large].sum() > self.sizes.sum() else large
+
+    def large(self, wanted: int) -> Mask:
+        """None."""
+        return np.zeros(len(self.sizes), bool)
+
+
+def _mixed(one_N: Hashes, other_N: Hashes) -> Hashes:
+    return one_N * np.uint64(0x9E3779B97F4A7C15) ^ other_N
 
 
 def _linking(sides_N2: Hashes, either: bool, one_side: bool) -> list[Hashes]:

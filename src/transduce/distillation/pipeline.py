@@ -11,6 +11,7 @@ from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.training.display import Display
 from transduce.training.finished import Report
 from transduce.training.run import finish_training, run_training
+from transduce.training.run_directory import with_earlier_draw
 
 
 def train_recipe(recipe: Recipe, run: Path, display: Display, group: ProcessGroup = ALONE) -> Report:
@@ -45,6 +46,7 @@ def first_recipes(recipe: Recipe) -> list[Recipe]:
 
 
 def _stages(recipe: Recipe, run: Path) -> Stages | None:
+    recipe = with_earlier_draw(recipe, run)
     if recipe.backtranslation:
         return Backtranslating(recipe, run)
     return Teaching(recipe, run) if recipe.teachers else None

@@ -19,9 +19,9 @@ from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Dataset, TaskData
 from transduce.tasks.translation import HELD_OUT, TranslationData, held_out_names
 from transduce.training.display import Display
+from transduce.training.run_directory import HELD_OUT as FOLDER
 from transduce.training.run_directory import is_begun
 
-FOLDER = "held_out"
 LINE_BREAK = re.compile(r"\r?\n|\r\Z")  # what a file with a text a line cannot hold
 
 
@@ -98,10 +98,7 @@ def _check(run: Path, files: dict[Path, str], display: Display) -> None:
             f"{run / FOLDER}, and it is written again."
         )
     if not there:
-        display.warn(
-            f"{run}: begun without files of its held-out pairs. If it was begun by an earlier version, others were "
-            "drawn, and some of those that are held out now have been trained on."
-        )
+        display.tell(f"{run}: begun without files of its held-out pairs, which are drawn again as they were then.")
 
 
 def _holds(path: Path, text: str) -> bool:

@@ -10,6 +10,7 @@ from torch import nn
 
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
+from transduce.data.hold_out import HoldOut
 from transduce.inference.likelihood import (
     dataset_likelihood,
     dataset_log_probabilities,
@@ -76,6 +77,8 @@ def make_report(
         "data": without_folders({**data.provenance, "train": _training_files(data)}),
         "environment": {"machine": machine(), "versions": library_versions(), "commit": source_commit()},
     }
+    if (drawn := getattr(recipe.data, "hold_out", None)) and isinstance(drawn, HoldOut):
+        report["hold_out"] = drawn.model_dump(mode="json")
     if repeated := known_overlap(recipe, cache_folder()):
         report["in_training"] = repeated
     baseline = _baseline(task, data, tell)  # last: its memory and time are not the training's

@@ -14,22 +14,17 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import (
     NAME,
     ModelFile,
-    find_model_file,
     lasting_tensors,
     load_model_file,
     save_model_file,
 )
 from transduce.core.registry import resolve
 from transduce.data.columns.packed import pack
-from transduce.data.corpus import name_row, sampled_pairs
-from transduce.data.files import fingerprint
-from transduce.data.shards import sampled_shards
+from transduce.data.corpus import name_row
 from transduce.data.store import Store
-from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.kernels.native import kernels
 from transduce.pipeline.outline import load_weights, make_task
 from transduce.recipe.recipe import STAGES, Recipe, parse_recipe, unmeasured
-from transduce.runtime.environment import library_versions
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
 from transduce.runtime.process_group import ALONE, ProcessGroup
@@ -37,7 +32,6 @@ from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
 from transduce.tasks.learnt import cached_columns
 from transduce.tasks.protocols import Task, TaskData
-from transduce.tasks.translation import TranslationData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.beginning import begun
 from transduce.training.checkpoint import Checkpoints, TrainingState
@@ -50,11 +44,11 @@ from transduce.training.held_out_files import write_held_out
 from transduce.training.initialization import check_embeddings, device, new_training
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
+from transduce.training.model_provenance import config_of, provenance_of
 from transduce.training.output_lengths import too_long
 from transduce.training.plots import wanted, write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.prefetch import loader
-from transduce.training.progress import Progress
 from transduce.training.report import make_report
 from transduce.training.run_directory import (
     check_data,
@@ -65,7 +59,7 @@ from transduce.training.run_directory import (
     is_begun,
     make_directory,
     resolved_table,
-    without_folders,
+    with_earlier_draw,
 )
 from transduce.training.signals import stop_on_signals
 from transduce.training.validation import Validator, spread, spread_tallies, target_entropy
@@ -97,6 +91,7 @@ def run_training(
             has stages before its own, see `transduce.distillation.pipeline.train_recipe`, or a search.shortlist.
         Interrupted: stopped by a signal; saved.
     """
+    recipe = with_earlier_draw(recipe, run)
     _check(recipe)
     report = group.from_first(lambda: _finished(recipe, run, display))
     if report is not None:
@@ -189,6 +184,7 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
     Raises:
         InputError: there is no checkpoint, or none of this recipe; the data has changed; somebody trains there.
     """
+    recipe = with_earlier_draw(recipe, run)
     _check(recipe)
     check_recipe(run, recipe)
     if not is_begun(run):
@@ -355,9 +351,9 @@ def _finish(
     else:
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
-    (tokenizers, columns), provenance = pack(task.columns), _provenance(recipe, data, progress)
+    (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
-    file = ModelFile(weights, _config(recipe), tokenizers, provenance, progress.best, columns=columns)
+    file = ModelFile(weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end, display.tell)
@@ -377,25 +373,3 @@ def _lexicon(path: Path, tokenizers: dict[str, str]) -> Any:
     except InputError:
         return None
     return before.lexicon if before.tokenizers == tokenizers else None
-
-
-def _config(recipe: Recipe) -> dict[str, Any]:
-    """The recipe without what belongs to this machine."""
-    table = recipe.to_table()
-    table["data"].pop("root", None)
-    table["training"] = {
-        key: each for key, each in table["training"].items() if key not in ("start", "start_tokenizer")
-    }
-    return table | {section: without_folders(table[section]) for section in ("data", "tokenizer")}
-
-
-def _provenance(recipe: Recipe, data: TaskData, progress: Progress) -> dict[str, Any]:
-    started = {"start": fingerprint(find_model_file(recipe.training.start))} if recipe.training.start else {}
-    raised = {"raised": progress.raised} if progress.raised else {}
-    files = without_folders(data.provenance)
-    provenance = {"data": files, "seed": recipe.training.seed, "versions": library_versions(), **started, **raised}
-    if isinstance(recipe.data, TranslationData):
-        root = Path(recipe.data.root)
-        pairs = sampled_pairs(sampled_shards(recipe.data.train, root), root, LOOKED_AT)
-        provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
-    return provenance

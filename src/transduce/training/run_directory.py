@@ -14,12 +14,14 @@ from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
 from transduce.data.files import fingerprint
+from transduce.data.hold_out import VERSIONS, HoldOut
 from transduce.data.pair_files import FILES as PAIR_FILES
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
 RESOLVED = "recipe.toml"
 NOTED = "data.json"
+HELD_OUT = "held_out"  # a folder with the pairs that were drawn; runs with version 1 of the draw began without
 MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "search")
 MAY_GROW = ("training.updates", "training.patience")
 OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
@@ -75,11 +77,40 @@ def check_recipe(run: Path, recipe: Recipe) -> None:
 
 def changed_keys(run: Path, recipe: Recipe) -> list[str]:
     """The keys by which `recipe` is another one than that of the run, if there is one; some may change."""
-    before = resolved_table(run)
+    before, recipe = resolved_table(run), with_earlier_draw(recipe, run)
     if before is None:
         return []
     different = sorted(differences(_comparable(_completed(before)), _comparable(recipe.to_table())))
     return [key for key in different if not key.startswith(MAY_CHANGE)]
+
+
+def with_earlier_draw(recipe: Recipe, run: Path) -> Recipe:
+    """The recipe with the version by which a run that has begun drew its held-out pairs, unless it names one itself.
+
+    Raises:
+        InputError: they were drawn by a version that is not known here.
+    """
+    hold_out = getattr(recipe.data, "hold_out", None)
+    version = _version_of_draw(run)
+    if version is None or not isinstance(hold_out, HoldOut) or "version" in hold_out.model_fields_set:
+        return recipe
+    drawn = HoldOut.model_validate({**hold_out.model_dump(), "version": version})
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"hold_out": drawn})})
+
+
+def _version_of_draw(run: Path) -> int | None:
+    """That of the pairs that a run holds out; None where it holds out none. Early runs did not note it."""
+    drawn = (resolved_table(run) or {}).get("data", {}).get("hold_out")
+    if not isinstance(drawn, dict):
+        return None
+    version = drawn.get("version", 1 if is_begun(run) and not (run / HELD_OUT).is_dir() else 2)
+    if version not in VERSIONS:
+        raise InputError(
+            f"{run}: its held-out pairs were drawn by version {version} of the draw; this Transduce knows "
+            f"{' and '.join(map(str, VERSIONS))}. Go on with the Transduce that began it, or choose another directory "
+            "with --run."
+        )
+    return int(version)
 
 
 def _completed(table: Table) -> Table:

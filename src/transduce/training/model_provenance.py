@@ -1,0 +1,45 @@
+"""What a model file says of its training: recipe, hashes of the data, seed, versions, what its texts are like."""
+
+from pathlib import Path
+from typing import Any
+
+from transduce.core.model_file import find_model_file
+from transduce.data.corpus import sampled_pairs
+from transduce.data.files import fingerprint
+from transduce.data.shards import sampled_shards
+from transduce.inference.sentences import LOOKED_AT, examined
+from transduce.recipe.recipe import Recipe
+from transduce.runtime.environment import library_versions
+from transduce.tasks.protocols import TaskData
+from transduce.tasks.translation import TranslationData
+from transduce.training.progress import Progress
+from transduce.training.run_directory import without_folders
+
+
+def config_of(recipe: Recipe) -> dict[str, Any]:
+    """The recipe without what belongs to this machine."""
+    table = recipe.to_table()
+    table["data"].pop("root", None)
+    table["training"] = {
+        key: each for key, each in table["training"].items() if key not in ("start", "start_tokenizer")
+    }
+    return table | {section: without_folders(table[section]) for section in ("data", "tokenizer")}
+
+
+def provenance_of(recipe: Recipe, data: TaskData, progress: Progress) -> dict[str, Any]:
+    """What the model was made from, and how; see `transduce.core.model_file`."""
+    started = {"start": fingerprint(find_model_file(recipe.training.start))} if recipe.training.start else {}
+    raised = {"raised": progress.raised} if progress.raised else {}
+    files = without_folders(data.provenance)
+    provenance: dict[str, Any] = {
+        "data": files,
+        "seed": recipe.training.seed,
+        "versions": library_versions(),
+        **started,
+        **raised,
+    }
+    if isinstance(recipe.data, TranslationData):
+        root = Path(recipe.data.root)
+        pairs = sampled_pairs(sampled_shards(recipe.data.train, root), root, LOOKED_AT)
+        provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
+    return provenance
