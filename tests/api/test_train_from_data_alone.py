@@ -16,6 +16,7 @@ from shared_folders import made_once
 from tiny_recipe import DIGITS
 from transduce.cli.app import app
 from transduce.core.model_file import load_model_file
+from transduce.recipe.recipe import load_recipe
 
 pytestmark = pytest.mark.usefixtures("briefly_measured")
 
@@ -117,15 +118,19 @@ def test_a_stopped_training_goes_on_as_it_was_decided(tmp_path: Path) -> None:
         transduce.train(data=PAIRS[:200], run=tmp_path / "run", overrides=settings, quiet=True)
     with pytest.raises(transduce.InputError, match="asked for with other options: minutes"):
         transduce.train(data=PAIRS, run=tmp_path / "run", overrides=settings, time="20m", quiet=True)
+    (tmp_path / "run").rename(tmp_path / "moved")
     transduce.train(
         data=PAIRS,
-        run=tmp_path / "run",
+        run=tmp_path / "moved",
         overrides=settings,
         callbacks=[lambda now: seen.append(now.update)],
         quiet=True,
     )
     assert seen == [6, 7, 8, 9, 10]
-    assert (tmp_path / "run" / "plan.json").read_bytes() == before
+    assert (tmp_path / "moved" / "plan.json").read_bytes() == before
+    assert load_recipe(tmp_path / "moved" / "recipe.toml").data.root == str(tmp_path / "moved" / "data")  # type: ignore[attr-defined]
+    config = load_model_file(tmp_path / "moved").config
+    assert config["data"]["train"][0]["jsonl"] == "train.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,9 @@ def test_a_table_is_read_by_its_columns(tmp_path: Path, usual: Path, parts: dict
     assert sha256(transduce.train(table(), tmp_path / "run", frames, quiet=True).run) == sha256(usual)
 
 
-def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, usual: Path, parts: dict[str, Pairs]) -> None:
+def test_a_stopped_training_goes_on_to_the_same_file_wherever_its_run_lies(
+    tmp_path: Path, usual: Path, parts: dict[str, Pairs]
+) -> None:
     seen = list[TrainingUpdate]()
 
     class Stop(Exception):
@@ -124,15 +126,33 @@ def test_a_stopped_training_goes_on_to_the_same_file(tmp_path: Path, usual: Path
         transduce.train(table(), tmp_path / "run", parts, callbacks=[stop], quiet=True)
     assert [each.update for each in seen] == [1, 2, 3, 4, 5, 6]
     assert {each.updates for each in seen} == {12}
-    again = transduce.train(table(), tmp_path / "run", parts, callbacks=[seen.append], quiet=True)
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    again = transduce.train(moved / "recipe.toml", moved, callbacks=[seen.append], quiet=True)  # as `train moved` does
     assert [each.update for each in seen[6:]] == [5, 6, 7, 8, 9, 10, 11, 12]  # after the checkpoint of update 4
     assert seen[4].loss > 0
     assert seen[-1].best["update"] == 6
     assert sha256(again.run) == sha256(usual)
     seen.clear()
-    left = transduce.train(table(), tmp_path / "run", parts, callbacks=[seen.append], quiet=True)
+    left = transduce.train(table(), moved, parts, callbacks=[seen.append], quiet=True)
     assert left.report == again.report
     assert not seen
+
+
+def test_a_run_keeps_the_name_of_its_first_directory(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    unnamed = {name: section for name, section in table().items() if name != "name"}
+
+    class Stop(Exception):
+        pass
+
+    def stop(update: TrainingUpdate) -> None:
+        raise Stop
+
+    for folder in ("run", "moved"):
+        with pytest.raises(Stop):
+            transduce.train(unnamed, tmp_path / folder, parts, callbacks=[stop], quiet=True)
+        if folder == "run":
+            (tmp_path / "run").rename(tmp_path / "moved")
+    assert tomllib.loads((tmp_path / "moved" / "recipe.toml").read_text())["name"] == "run"
 
 
 def test_a_recipe_without_model_goes_on_with_the_model_that_it_starts_from(

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import time
+import tomllib
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
 from transduce.distillation.pipeline import train_recipe
-from transduce.recipe.recipe import load_recipe
+from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.runtime.event_log import read_log
+from transduce.tasks.translation import TranslationData
 from transduce.training.display import Display
 from transduce.training.lock import alone_in
 from transduce.training.run import finish_training, run_training
-from transduce.training.run_directory import changed_keys
+from transduce.training.run_directory import changed_keys, claim
 from transduce.training.schedule import learning_rate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
@@ -355,3 +357,25 @@ def test_an_impossible_directory_is_refused(tiny_recipe: Path, tmp_path: Path, b
     (tmp_path / "file").write_text("mine")
     assert "Choose another one with --run" in refused(tiny_recipe, tmp_path / below)
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_lies_in_a_run_is_found_where_the_run_lies(
+    tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the translations of teachers do; what lies elsewhere stays where it is."""
+    monkeypatch.chdir(tmp_path)
+    run, pairs = Path("runs/one"), {"source": str(tmp_path / "runs/one/t/source"), "target": "/elsewhere/target"}
+    table = load_recipe(tiny_recipe).to_table()
+    table["data"] |= {"root": "runs/one/data", "train": [pairs, {"tsv": "a.tsv"}]}
+    claim(run, parse_recipe(table, "tiny"))
+    noted = tomllib.loads((run / "recipe.toml").read_text())["data"]
+    assert noted["root"] == "{run}/data"
+    assert [each.get("source") for each in noted["train"]] == ["{run}/t/source", None]
+    claim(run, load_recipe(run / "recipe.toml"))
+    moved = run.rename(tmp_path / "moved")
+    data = load_recipe(moved / "recipe.toml").data
+    assert isinstance(data, TranslationData)
+    first, second = data.train
+    assert (data.root, first.source) == (str(moved / "data"), str(moved / "t/source"))
+    assert (first.target, second.tsv) == ("/elsewhere/target", "a.tsv")
+    assert not changed_keys(moved, load_recipe(moved / "recipe.toml"))

@@ -29,7 +29,7 @@ from transduce.training.display import Display, Watch
 from transduce.training.examination import examine_data
 from transduce.training.finished import Report
 from transduce.training.progress import Progress
-from transduce.training.run_directory import check_recipe
+from transduce.training.run_directory import check_recipe, resolved_table
 from transduce.training.summary import tell_summary
 
 
@@ -202,7 +202,7 @@ def _prepared(
     if run is None and not table.get("name"):
         raise InputError('run: expected a directory, as the recipe has no name: train(recipe, run="runs/my").')
     folder = Path("runs") / str(table["name"]) if run is None else Path(run)
-    table.setdefault("name", folder.name)
+    table.setdefault("name", (resolved_table(folder) or {}).get("name", folder.name))  # a run may have been renamed
     warn = Display(console).warn
     if data is None:
         resolved = parse_recipe(table, where)

@@ -114,9 +114,9 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
                 raise InputError(problems)
             adopt(run, files)
         paths = {name: run / FOLDER / f"{name}.jsonl" for name in parts}
-        others = {name: {"jsonl": path.as_posix()} for name, path in paths.items() if name != "train"}
+        others = {name: {"jsonl": path.name} for name, path in paths.items() if name != "train"}
         given = {**asked.given, "data": {**others, **asked.given.get("data", {})}} if others else asked.given
-        named = Named(paths["train"], languages=_languages(asked))
+        named = Named(paths["train"], languages=_languages(asked), root=run / FOLDER)
         prints = {name: fingerprint(path) for name, path in paths.items()}
         return _planned(run, named, replace(asked, given=given), prints, display, force), run
 

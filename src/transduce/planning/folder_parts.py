@@ -1,11 +1,12 @@
 """Which files of a folder are for training, validation and test: by how their names begin."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from transduce.data.files import PACKERS
+from transduce.data.files import PACKERS, TABLES, suffix_of
+from transduce.planning.languages import language_of
 
 PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
 
@@ -44,3 +45,18 @@ def by_name(stems: Iterable[str]) -> dict[str, str]:
         further = (f"{plain}_{number}" for number in count(2))
         named[next(name for name in chain([plain], further) if name not in named)] = stem
     return named
+
+
+def by_language(paths: Sequence[Path]) -> dict[str, dict[str, list[Path]]]:
+    """The files whose names, but for their languages, are those of others: by this name, and by language."""
+    stems: dict[str, dict[str, list[Path]]] = {}
+    for path in paths:
+        if (language := language_of(path)) and not path.name.startswith("."):  # ._train.en is of macOS
+            stems.setdefault(stem_of(path), {}).setdefault(language, []).append(path)
+    return {stem: found for stem, found in stems.items() if len(found) > 1}
+
+
+def training_tables(paths: Sequence[Path]) -> list[Path]:
+    """train.tsv and its like."""
+    tables = (path for path in paths if suffix_of(path) in TABLES and not path.name.startswith("."))
+    return [path for path in tables if part_of(path.name) == "train"]

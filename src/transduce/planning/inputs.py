@@ -21,7 +21,15 @@ from transduce.data.files import (
 )
 from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.tmx import tmx_languages
-from transduce.planning.folder_parts import by_name, of_several, part_of, stem_of, usual_validation
+from transduce.planning.folder_parts import (
+    by_language,
+    by_name,
+    of_several,
+    part_of,
+    stem_of,
+    training_tables,
+    usual_validation,
+)
 from transduce.planning.guessed_columns import guessed_columns
 from transduce.planning.languages import (
     language_of,
@@ -40,7 +48,8 @@ class Named:
 
     columns: of the source in one file; target_column: of the target. source_separator: between several columns of the
     source. separator: between source and target on a line of one file. validation, test: held-out files of the same
-    columns; validation_target, test_target: their other side, where that is a file of its own.
+    columns; validation_target, test_target: their other side, where that is a file of its own. root: the folder that
+    the recipe names them relative to; None: the working directory.
     """
 
     source: Path
@@ -54,10 +63,12 @@ class Named:
     validation_target: Path | None = None
     test: Path | None = None
     test_target: Path | None = None
+    root: Path | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, to tell whether a command is the same."""
-        return {key: str(value) if isinstance(value, Path) else value for key, value in self.__dict__.items()}
+        given = {key: value for key, value in self.__dict__.items() if key != "root"}
+        return {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
 
     def held_out(self, part: str) -> "Named | None":
         """The files of "validation" or "test" by themselves, with the same columns."""
@@ -75,7 +86,7 @@ class Inputs:
     """Files as entries of a recipe's [data].
 
     name: of the training. notes: what to tell of the files, in sentences. named: which held-out parts were named, and
-    not found beside the training files.
+    not found beside the training files. root: the folder that files are named relative to; None: the working directory.
     """
 
     name: str
@@ -85,6 +96,14 @@ class Inputs:
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
+    root: Path | None = None
+
+    def below(self, root: Path | None) -> "Inputs":
+        """The same, of which the training files are named relative to `root`, in which they lie."""
+        if root is None:
+            return self
+        train = {key: str(Path(each).relative_to(root)) if key in FILES else each for key, each in self.train.items()}
+        return replace(self, train=train, root=root)
 
 
 def is_data(path: Path) -> bool:
@@ -99,7 +118,7 @@ def looks_like_data(path: Path, separator: str | None = None) -> bool:
     """
     if path.is_dir():
         files = [each for each in path.iterdir() if each.is_file()]
-        return not (path / RESOLVED).exists() and (any(map(language_of, files)) or bool(_training_tables(files)))
+        return not (path / RESOLVED).exists() and (any(map(language_of, files)) or bool(training_tables(files)))
     if not path.is_file() or path.suffix == ".toml":
         return False
     first = next(read_blocks(path), b"").partition(b"\n")[0]
@@ -225,7 +244,7 @@ def _one(named: Named) -> Inputs:
     path, kind = named.source, suffix_of(named.source)
     if path.is_dir():
         files = [each for each in sorted(path.iterdir()) if each.is_file()]
-        tables = _training_tables(files) and not _by_language(files)
+        tables = training_tables(files) and not by_language(files)
         return _tables(named, files) if tables else _parallel(named, files)
     if kind == ".zip" and path.is_file():
         return _parallel(named, [path / name for name in archived_names(path)])
@@ -282,7 +301,7 @@ def _memory(named: Named) -> Inputs:
 
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     """Files whose names differ in the language alone: train.en and train.sw, and so on."""
-    both = _by_language(paths)
+    both = by_language(paths)
     if not both:
         there = ", ".join(path.name for path in paths[:5]) or "nothing"
         raise InputError(
@@ -313,24 +332,9 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     )
 
 
-def _by_language(paths: Sequence[Path]) -> dict[str, dict[str, list[Path]]]:
-    """The files whose names, but for their languages, are those of others: by this name, and by language."""
-    stems: dict[str, dict[str, list[Path]]] = {}
-    for path in paths:
-        if (language := language_of(path)) and not path.name.startswith("."):  # ._train.en is of macOS
-            stems.setdefault(stem_of(path), {}).setdefault(language, []).append(path)
-    return {stem: found for stem, found in stems.items() if len(found) > 1}
-
-
-def _training_tables(paths: Sequence[Path]) -> list[Path]:
-    """train.tsv and its like."""
-    tables = (path for path in paths if suffix_of(path) in TABLES and not path.name.startswith("."))
-    return [path for path in tables if part_of(path.name) == "train"]
-
-
 def _tables(named: Named, paths: Sequence[Path]) -> Inputs:
     """Tables of one kind, named by their parts: train.tsv, dev.tsv, test.tsv."""
-    train = _training_tables(paths)
+    train = training_tables(paths)
     if len(train) > 1:
         names = ", ".join(path.name for path in train)
         raise InputError(f"{named.source}: expected one file to train on; found {names}. Name one with --source.")

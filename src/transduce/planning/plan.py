@@ -90,7 +90,7 @@ def make_plan(
     facts = replace(facts_of(train, Path(), inputs.languages, FEWEST), languages_named=named.languages is not None)
     for line in facts.to_lines():
         display.tell(line)
-    planner = _Planner(name or inputs.name, inputs, facts, given, display, begun)
+    planner = _Planner(name or inputs.name, inputs.below(named.root), facts, given, display, begun)
     examine_data(planner.first_recipe(usual_size(facts)), cache_folder(), display.warn, force)
     return planner.plan(minutes)
 
@@ -209,6 +209,8 @@ class _Planner:
         data = self.given.get("data", {})
         data = data if isinstance(data, dict) else {}
         files, inputs = list[Decision](), self.inputs
+        if inputs.root:
+            files.append(Decision("data.root", inputs.root.as_posix(), "where your data lies"))
         files.append(Decision("data.train", [inputs.train], "your data"))
         for part, entries in (("validation", inputs.validation), ("test", inputs.tests)):
             if entries and part not in data:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
+from transduce.core.run_paths import from_run, in_run
 from transduce.planning.decisions import Decision
 from transduce.planning.inputs import Named
 from transduce.planning.plan import TrainingPlan, make_plan
@@ -16,9 +17,10 @@ from transduce.planning.writing import decisions_table
 from transduce.recipe.recipe import Table
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
-from transduce.training.run_directory import check_recipe
+from transduce.training.run_directory import check_recipe, movable
 
 NAME = "plan.json"  # in a run directory
+PATHS = ("source", "target", "validation", "validation_target", "test", "test_target")  # of what was asked for
 
 
 def planned_run(
@@ -68,10 +70,15 @@ def tell_taken(run: Path, report: dict[str, Any], plan: TrainingPlan, console: C
 
 def keep_plan(run: Path, plan: TrainingPlan, asked: dict[str, Any]) -> None:
     """Note in a run what was asked for and decided, so that the same command goes on with it."""
-    decisions = [each._asdict() for each in plan.decisions]
-    noted = {"name": plan.name, "asked": asked, "table": plan.table, "decisions": decisions}
+    decisions = [_moved(each, run)._asdict() for each in plan.decisions]
+    asked = {key: from_run(each, run) if key in PATHS and each else each for key, each in asked.items()}
+    noted = {"name": plan.name, "asked": asked, "table": movable(plan.table, run), "decisions": decisions}
     run.mkdir(parents=True, exist_ok=True)
     write_json(run / NAME, {**noted, "promised": plan.promised._asdict()})
+
+
+def _moved(decision: Decision, run: Path) -> Decision:
+    return decision._replace(value=from_run(decision.value, run)) if decision.key == "data.root" else decision
 
 
 def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
@@ -82,7 +89,7 @@ def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
     """
     path = run / NAME
     try:
-        noted = json.loads(path.read_text(encoding="utf-8"))
+        noted = in_run(json.loads(path.read_text(encoding="utf-8")), run)
         before = noted["asked"]
         decisions = [Decision(**each) for each in noted["decisions"]]
         plan = TrainingPlan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))

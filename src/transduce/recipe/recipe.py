@@ -26,6 +26,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file, foreign_code, parsed_tables
 from transduce.core.overrides import apply_overrides
 from transduce.core.registry import resolve, suggest
+from transduce.core.run_paths import in_run
 from transduce.core.tensor_file import read_metadata
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
@@ -267,7 +268,8 @@ def merge(below: Table, above: Table) -> Table:
 
 def _read(path: Path) -> Table:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with U+FEFF
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with U+FEFF
+        return dict(in_run(table, path.parent.absolute()))
     except FileNotFoundError:
         near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
         raise InputError(f"{path}: there is no such recipe.{near}") from None

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from transduce.core.atomic import human_size, write_text
+from transduce.core.atomic import human_size
 from transduce.core.padded import Padded, nodes
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
@@ -35,7 +35,7 @@ from transduce.training.loop import make_update
 from transduce.training.memory import activation_bytes, free_bytes, is_out_of_memory
 from transduce.training.microbatches import MicrobatchPlan
 from transduce.training.precision import resolve_precision
-from transduce.training.run_directory import RESOLVED
+from transduce.training.run_directory import RESOLVED, write_recipe
 
 SHARE = {"cpu": 0.5, "cuda": 0.9}  # of free memory; a processor's is wanted by others, and by the backward pass itself
 LEAST = 512  # positions: smaller batches are never worth it
@@ -93,9 +93,7 @@ def with_earlier_batch(recipe: Recipe, run: Path) -> Recipe:
 
 def write_chosen(recipe: Recipe, run: Path) -> None:
     """The numbers into the run's resolved recipe."""
-    import tomli_w
-
-    write_text(run / RESOLVED, tomli_w.dumps(recipe.to_table()))
+    write_recipe(run, recipe)
 
 
 def _chosen(recipe: Recipe, tokens: int, accumulate: int) -> Recipe:

@@ -13,6 +13,7 @@ from typing import Any
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
+from transduce.core.run_paths import from_run
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
 from transduce.data.pair_files import FILES as PAIR_FILES
@@ -51,11 +52,31 @@ def claim(run: Path, recipe: Recipe) -> None:
     Raises:
         InputError: which keys differ; there can be no such directory.
     """
-    import tomli_w
-
     check_recipe(run, recipe)
     make_directory(run)
-    write_text(run / RESOLVED, tomli_w.dumps(recipe.to_table()))
+    write_recipe(run, recipe)
+
+
+def write_recipe(run: Path, recipe: Recipe) -> None:
+    """The resolved recipe into its run, in which paths inside the run are relative to it."""
+    import tomli_w
+
+    write_text(run / RESOLVED, tomli_w.dumps(movable(recipe.to_table(), run)))
+
+
+def movable(table: Table, run: Path) -> Table:
+    """A recipe's table with its paths inside the run as files of the run name them: see `transduce.core.run_paths`.
+
+    Relative names of files are relative to data.root, which is changed itself.
+    """
+
+    def named(path: str) -> str:
+        return from_run(path, run) if PurePath(path).is_absolute() else path
+
+    kept = {key: _with_paths(table[key], named) for key in ("data", "tokenizer") if isinstance(table.get(key), dict)}
+    if isinstance(root := kept.get("data", {}).get("root"), str):
+        kept["data"]["root"] = from_run(root, run)
+    return {**table, **kept}
 
 
 def check_recipe(run: Path, recipe: Recipe) -> None:
