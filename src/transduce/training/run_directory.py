@@ -101,6 +101,8 @@ def changed_keys(run: Path, recipe: Recipe) -> list[str]:
     before, recipe = resolved_table(run), with_earlier_draw(recipe, run)
     if before is None:
         return []
+    if (version := _version_of_draw(run)) is not None:
+        before["data"]["hold_out"]["version"] = version
     different = sorted(differences(_comparable(_completed(before)), _comparable(recipe.to_table())))
     return [key for key in different if not key.startswith(MAY_CHANGE)]
 
@@ -112,8 +114,10 @@ def with_earlier_draw(recipe: Recipe, run: Path) -> Recipe:
         InputError: they were drawn by a version that is not known here.
     """
     hold_out = getattr(recipe.data, "hold_out", None)
+    if not isinstance(hold_out, HoldOut) or "version" in hold_out.model_fields_set:
+        return recipe
     version = _version_of_draw(run)
-    if version is None or not isinstance(hold_out, HoldOut) or "version" in hold_out.model_fields_set:
+    if version is None:
         return recipe
     drawn = HoldOut.model_validate({**hold_out.model_dump(), "version": version})
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"hold_out": drawn})})
