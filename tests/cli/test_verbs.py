@@ -250,6 +250,24 @@ def test_columns_are_named_as_for_training(run: Run, tiny_run: Path, tiny_corpus
     assert (done.code, "expected a file with columns" in done.err) == (2, True)
 
 
+def test_what_a_model_cannot_read_is_told(run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+    """It writes something for any input, without a doubt."""
+    words = tiny_corpus / "test.words"
+    for more in ((), ("--engine", "torch")):
+        done = run("predict", tiny_run, "--source", words, *more)
+        assert (done.code, done.err.count("\n")) == (0, 1)
+        assert "The input looks like what this model writes, not like what it reads" in done.err
+        done = run("predict", tiny_run, "--text", "日本 1", "--json", *more)
+        assert "67 % of the characters of the input were never seen in training." in done.err
+        assert json.loads(done.out)["unseen"] == pytest.approx(2 / 3)
+    done = run("predict", tiny_run, "--source", tiny_corpus / "test.digits", "--json")
+    assert (done.err, {json.loads(line)["unseen"] for line in done.out.splitlines()}) == ("", {0})
+    report = run("evaluate", tiny_run, "--source", words, "--reference", tiny_corpus / "test.digits")
+    assert "The input looks like what this model writes" in report.out
+    found = json.loads(run("evaluate", tiny_run, "--source", words, "--reference", words, "--json").out)["unfamiliar"]
+    assert (found["unseen"], found["texts"], found["unread"], found["exchanged"]) == (1, 20, 20, True)
+
+
 def test_references_are_no_file_of_pairs(run: Run, tiny_run: Path, tiny_corpus: Path, tmp_path: Path) -> None:
     """Whole lines of it were compared with the outputs, and scored near 0."""
     sides = [(tiny_corpus / name).read_text().splitlines() for name in ("test.digits", "test.words")]

@@ -232,3 +232,61 @@ def test_texts_of_several_lines_are_examined_whole(recipe: Callable[..., Recipe]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lines = told(recipe(source[:1], target[:1], *files), tmp_path / "cache")
     assert any("3 lines of the target" in line for line in lines), lines
+
+
+@pytest.fixture
+def held_out(recipe: Callable[..., Recipe], tmp_path: Path) -> Callable[[list[str], list[str]], Recipe]:
+    """A recipe of English and Swahili by their letters, whose validation and test have these sides."""
+
+    def made(source: list[str], target: list[str]) -> Recipe:
+        for name, lines in (("a", source), ("b", target)):
+            (tmp_path / f"held.{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        files = "{source='held.a', target='held.b'}"
+        return recipe(*of_letters(400), f"data.validation={files}", f"data.test={{first={files}}}")
+
+    return made
+
+
+def of_letters(lines: int, seed: int = 1, sides: tuple[str, str] = ("etaoinshrdluwy", "aiuknwemblohsy")) -> Sides:
+    """Words of the letters of each side, the first ones most often."""
+    drawn = random.Random(seed)
+
+    def text(letters: str) -> str:
+        weights = [1 / (place + 2) for place in range(len(letters))]
+        return " ".join("".join(drawn.choices(letters, weights, k=drawn.randint(2, 8))) for _ in range(6))
+
+    return tuple([text(letters) for _ in range(lines)] for letters in sides)  # type: ignore[return-value]
+
+
+def test_exchanged_sides_of_held_out_files_are_refused(
+    held_out: Callable[[list[str], list[str]], Recipe], tmp_path: Path
+) -> None:
+    source, target = of_letters(50, seed=2)
+    assert not told(held_out(source, target), tmp_path)
+    exchanged = held_out(target, source)
+    *problems, advice = refused(exchanged, tmp_path)
+    assert [problem.partition(":")[0] for problem in problems] == ["data.validation", "data.test.first"]
+    assert "its sources look like the targets of the training data" in problems[0]
+    assert "--force" in advice
+    assert told(exchanged, tmp_path, force=True) == problems  # noted in the cache
+
+
+@pytest.mark.parametrize(
+    ("letters", "certain", "wanted"),
+    [
+        ("абвгдежзиклмно", True, "100% of the characters of its targets are in no target of the training data"),
+        ("aàiuknwemblohs", False, "of the characters of its targets are in no target of the training data"),
+        ("yshloblmewnkuia", False, "its targets have other characters than those of the training data"),
+    ],
+)
+def test_held_out_files_in_another_language_are_told(
+    held_out: Callable[[list[str], list[str]], Recipe], tmp_path: Path, letters: str, certain: bool, wanted: str
+) -> None:
+    sides = of_letters(200, seed=3, sides=("etaoinshrdluwy", letters))
+    found = refused(held_out(*sides), tmp_path) if certain else told(held_out(*sides), tmp_path)
+    assert wanted in found[0]
+
+
+def test_few_held_out_texts_are_not_judged(held_out: Callable[[list[str], list[str]], Recipe], tmp_path: Path) -> None:
+    source, target = of_letters(5, seed=2)
+    assert not told(held_out(target, source), tmp_path)

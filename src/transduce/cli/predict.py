@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Collection, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -190,6 +191,8 @@ def predict(
         lines = source_lines(source)
     if not to and (text is not None or lines):
         require_language(alone.source if alone else pipeline.task.tokenizers.get("source"), lines)
+    if lines:
+        _tell_unfamiliar(pipeline, lines)
     wanted = _constraints(constraints, len(lines)) if constraints else None
     common: dict[str, Any] = {
         "split": split,
@@ -204,7 +207,12 @@ def predict(
     below = partial(draw_below, pipeline) if draw else None
     if at_terminal:
         write = writer(as_json, draw=below)
-        answer(lambda line: pipeline.predict([line], tell=tell, **common), write)
+
+        def predicted(line: str) -> "list[Prediction]":
+            _tell_unfamiliar(pipeline, [line])
+            return pipeline.predict([line], tell=tell, **common)  # type: ignore[no-any-return]
+
+        answer(predicted, write)
         return
     common |= {"batch_size": batch_size, "workers": 1 if engine == "ray" else workers or 1}
     names = file.names if file else []
@@ -218,6 +226,16 @@ def predict(
     if names and not as_json:
         found = (json_line(dict(zip(names, outputs, strict=True))) for outputs in [found])
     write_lines(found, output)
+
+
+def _tell_unfamiliar(pipeline: Any, lines: Collection[str]) -> None:
+    """What of the input is in no training text, in a line."""
+    from transduce.cli.text import tell
+    from transduce.inference.familiarity import LOOKED_AT
+
+    found = pipeline.familiarity.of_inputs(pipeline.source_columns.joined([*islice(lines, LOOKED_AT)]))
+    if sentence := found.sentence():
+        tell(sentence)
 
 
 def _inputs(pipeline: Any, path: Path, asked: "AskedColumns | None") -> "InputFile | None":

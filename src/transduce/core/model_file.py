@@ -8,7 +8,7 @@ The file's metadata contains, as JSON:
 | `config` | the resolved recipe |
 | `tokenizer` | `{"source": tokenizer.json as text, "target": ...}`, or `{"joint": ...}` |
 | `columns` | `{"source": {"kind": "tokens", ..}, "target": {"kind": "label", "labels": [..]}}` |
-| `provenance` | hashes of data, seed, versions, updates, whether pairs were single sentences; some validation sources |
+| `provenance` | hashes of data, seed, versions, updates; whether pairs were single sentences; characters; examples |
 | `metrics` | scores on the validation data |
 | `tied` | `{name: name}`: weights that share one tensor, which is stored and counted once |
 

@@ -77,6 +77,11 @@ class Tokenizer:
         """Whether both make the same ids of every text."""
         return self.right_to_left == other.right_to_left and self.to_json() == other.to_json()
 
+    def normalized(self, text: str) -> str:
+        """The text as it is before it is cut into tokens: composed, in lower case if the recipe says so."""
+        normalizer = self._inner.normalizer
+        return str(normalizer.normalize_str(text)) if normalizer else text
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end. Other threads go on meanwhile.
 

@@ -111,6 +111,7 @@ def _judge(
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
             report["unfinished"] = count_unfinished(outputs)
             report |= _read_as(pipeline, texts.sources, settings.split)
+            report |= _unfamiliar(pipeline, texts.sources)
         lines = [each.text for each in outputs]
         found = pipeline.task.tallies(lines, texts.references, names, files.language)
     confusion = pipeline.task.confusion(lines, texts.references) if lines else None
@@ -139,6 +140,11 @@ def _read_as(pipeline: Pipeline, sources: Sequence[str], split: Split) -> dict[s
         return {}
     several = sum(len(cut) > 1 for cut in pipeline.pieces(sources).cuts)
     return {"several_sentences": several} if several else {}
+
+
+def _unfamiliar(pipeline: Pipeline, sources: Sequence[str]) -> dict[str, Any]:
+    """What of the inputs is in no training text, as far as the model file says."""
+    return {"unfamiliar": pipeline.familiarity.of_inputs(pipeline.source_columns.joined(sources)).to_dict()}
 
 
 def _system(

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.templates import render
+from transduce.inference.familiarity import InputFamiliarity
 from transduce.inference.prediction import unfinished_line
 from transduce.interpret.score_tables import groups_table, with_interval
 
@@ -105,6 +106,8 @@ def _details(report: Report, name: str, groups: str, counts: str) -> Iterator[st
             f"{name}inputs of several sentences, which are read whole here: {count:,}. `predict` reads them sentence "
             "by sentence; --split auto scores that."
         )
+    if sentence := InputFamiliarity(**report.get("unfamiliar", {})).sentence():
+        yield f"{name}{sentence}"
     if count := report.get("unknown_answers"):
         yield f"{name}answers that no training question has, which count as wrong: {count:,}"
     if len(report.get("groups", {})) > 1:

@@ -25,6 +25,8 @@ class Prediction:
     ended: False when the output was cut off at its limit.
     unmet: phrases that had to appear and do not, because the limit came first; alternatives stand side by side: a / b.
     lattice: everything that the beam weighed, where it was asked for.
+    unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
+        read; None = its file does not say.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     look: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
     picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
@@ -38,6 +40,7 @@ class Prediction:
     token_log_probabilities: tuple[float, ...]
     ended: bool = True
     unmet: tuple[str, ...] = ()
+    unseen: float | None = None
     lattice: Lattice | None = None
     alternatives: tuple["Prediction", ...] = ()
     look: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
@@ -66,11 +69,14 @@ class Prediction:
         return self.picture(self) if self.picture and self.source.strip() else None
 
     def shown_by(
-        self, look: Callable[["Prediction"], Any], picture: Callable[["Prediction"], str] | None = None
+        self,
+        look: Callable[["Prediction"], Any],
+        picture: Callable[["Prediction"], str] | None = None,
+        unseen: float | None = None,
     ) -> "Prediction":
         """The same, and its alternatives, whose `attention` asks `look`, and which a notebook shows as `picture`."""
         alternatives = tuple(replace(each, look=look, picture=picture) for each in self.alternatives)
-        return replace(self, look=look, picture=picture, alternatives=alternatives)
+        return replace(self, look=look, picture=picture, unseen=unseen, alternatives=alternatives)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied to other processes: no model."""
@@ -138,7 +144,7 @@ class Prediction:
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
-        left_out = ("alternatives", "look", "picture")
+        left_out = ("alternatives", "look", "picture", *(["unseen"] if self.unseen is None else []))
         return {name: value for name, value in values.items() if name not in left_out and value != []}
 
 

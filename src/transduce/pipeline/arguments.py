@@ -15,6 +15,9 @@ ASKED_OF_OUTPUTS = ("must", "must_not", "prefix", "wanted", "lattice", "on_step"
 SHOWN = 60  # characters of a wrong value
 NAMED = 10  # wrong values
 
+READING = {"split", "long", "workers", "lattice", "first"}
+"""Options of `Pipeline.predict` that mean nothing to a predictor that takes each text whole."""
+
 
 def texts_of(given: Any, name: str = "texts") -> tuple[list[str], bool]:
     """A list of texts, and whether it was one text alone.

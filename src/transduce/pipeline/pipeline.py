@@ -15,6 +15,7 @@ from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
+from transduce.inference.familiarity import Familiarity
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -32,11 +33,10 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.pipeline.arguments import asked_of_outputs, pairs_of, paths_of, texts_of, without_asked
+from transduce.pipeline.arguments import READING, asked_of_outputs, pairs_of, paths_of, texts_of, without_asked
 from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.pipeline.pictures import picture_of
-from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
@@ -60,10 +60,11 @@ class Pipeline:
     lexicon: what a shortlist is made of; None = the file holds none.
     precision: of matrix products.
     device: where they are computed.
-    single_sentences: whether the model was trained on pairs of single sentences, as far as its file says.
+    single_sentences, familiarity: whether it was trained on single sentences; on which characters, if its file says so.
     """
 
     others: tuple[Task, ...] = ()
+    familiarity = Familiarity()
     searches = attends = True  # outputs are found by search, whose settings `predict` takes; `attention` may be asked
 
     def __init__(
@@ -76,14 +77,14 @@ class Pipeline:
         """outline: of this file, where there is one already."""
         self.device, self.precision = device_for(precision, device), precision
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
-        self.recipe: Recipe = outline.recipe
+        self.recipe, self.task, self.model = outline.recipe, outline.task, outline.model
         self.metrics, self.provenance, self.source_columns = file.metrics, file.provenance, source_columns(file.config)
-        self.task, self.model = outline.task, outline.model
         self.lexicon = lexicon_of(file, self.task)
         check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
         self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
+        self.familiarity = Familiarity.of(file.provenance, self.task.tokenizers.get("source"))
         if self.device.type == "cpu":
             pack_all(self.model, precision)
 
@@ -196,7 +197,8 @@ class Pipeline:
         )
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         picture = picture_of(self.task)
-        predictions = [each.shown_by(look, picture) for each, look in zip(pieces.joined(found), looks, strict=True)]
+        shown = zip(pieces.joined(found), looks, map(self.familiarity.unseen, listed), strict=True)
+        predictions = [each.shown_by(look, picture, new) for each, look, new in shown]
         if tell:
             tell_unmet(predictions, tell, first)
         return predictions[0] if alone else predictions
@@ -333,9 +335,6 @@ class PredictorPipeline(Pipeline):
         return False
 
 
-READING = {"split", "long", "workers", "lattice", "first"}  # options of `Pipeline.predict` that change no output here
-
-
 class EnsemblePipeline(Pipeline):
     """Several pipelines whose predictions are averaged. Search settings and lexicon are those of the first.
 
@@ -347,7 +346,7 @@ class EnsemblePipeline(Pipeline):
         check_members(members, names or [f"model {number}" for number in range(1, len(members) + 1)])
         first = members[0]
         self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
-        self.source_columns = first.source_columns
+        self.source_columns, self.familiarity = first.source_columns, first.familiarity
         self.precision, self.device = first.precision, first.device
         self.single_sentences = all(member.single_sentences for member in members)
         self.others = tuple(member.task for member in members[1:])

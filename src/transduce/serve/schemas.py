@@ -151,6 +151,9 @@ class PredictionAnswer(Output):
     """The best output, and what else was requested. attention is null for a text that was read in pieces."""
 
     nbest: list[Output] | None = None
+    unseen: float | None = Field(
+        default=None, description="The share of the text's characters that no training source had, if there are any."
+    )
     attention: AttentionAnswer | None = None
 
 

@@ -165,7 +165,8 @@ def _weights(layers: "Sequence[Layer]") -> Iterator[str]:
 def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
     found = answer.prediction
     listed = [Output(**_output(asked, each)) for each in found.alternatives if not found.details()]
-    return PredictionAnswer(**_output(asked, found), nbest=listed or None, attention=_attention(asked, answer))
+    more = {"nbest": listed or None, "unseen": found.unseen or None, "attention": _attention(asked, answer)}
+    return PredictionAnswer(**_output(asked, found), **more)
 
 
 def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:

@@ -1,7 +1,8 @@
 """Text pairs are looked at before a model learns from them: what is certainly wrong is refused, the rest told.
 
 It is the doctor's examination, of a sample where a corpus is large, done once for the same files. What of the named
-validation and tests is in the training data is told, too; see `overlap`.
+validation and tests is in the training data is told, too; see `overlap`. So is what they are not of: see
+`held_out_sides`.
 """
 
 import json
@@ -24,9 +25,12 @@ from transduce.data.pair_files import PairFiles
 from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
+from transduce.tasks.translation import TranslationData
+from transduce.training.held_out_sides import Judgement, judged_sides
 from transduce.training.overlap import known_overlap, warnings
 
 VERSION = 4  # of what is found: raise it where the doctor learns to see more
+SIDES_VERSION = 1  # of what is found in held-out files
 SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone
 CLEAR = 0.3  # nats a line from which the alignment is sure enough to refuse; it is 0.7 or more for real corpora
 OF_LINES = ("shift", "shift_ends", "unmatched", "unequal_counts")  # findings that say where, which a sample cannot
@@ -42,7 +46,7 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
 
     Raises:
         InputError: a file is missing or empty; sides that slipped, or that are mostly empty or the same; lines that
-            are not UTF-8. All at once.
+            are not UTF-8; validation or tests with exchanged sides, or in another writing. All at once.
     """
     root, train = Path(getattr(recipe.data, "root", ".")), tuple(getattr(recipe.data, "train", ()))
     train = tuple(sampled_shards(train, root))  # all are checked when they are encoded
@@ -53,6 +57,8 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
             found = _remembered(files, root, cache)
             certain += found["certain"]
             doubtful += found["doubtful"]
+    for judgement in _judged_sides(recipe, train, cache):
+        (certain if judgement.certain else doubtful).append(judgement.sentence)
     if certain and not force:
         advice = "`transduce doctor` says more and can write a cleaned copy; --force trains anyway."
         raise InputError([*certain, advice])
@@ -94,6 +100,39 @@ def _remembered(files: PairFiles, root: Path, cache: Path) -> dict[str, list[str
         write_json(note, found)
     name = " and ".join(map(str, paths))
     return {how: [f"{name}: {sentence}" for sentence in found[how]] for how in ("certain", "doubtful")}
+
+
+def _judged_sides(recipe: Recipe, train: tuple[Any, ...], cache: Path) -> list[Judgement]:
+    """What is wrong with the sides of validation and tests, or was found earlier in the same files."""
+    data = recipe.data
+    if not isinstance(data, TranslationData) or not (data.validation or data.test):
+        return []
+    entries = {
+        "train": train,
+        "validation": (data.validation,),
+        **{f"test {name}": (each,) for name, each in data.test.items()},
+    }
+    parts = {
+        "kind": "sides",
+        "version": SIDES_VERSION,
+        **{name: _identity(each, Path(data.root)) for name, each in entries.items()},
+    }
+    note = cache / f"{cache_key(parts)}.json"
+    try:
+        return [Judgement(*each) for each in json.loads(note.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        found = list(judged_sides(data, train))
+        note.parent.mkdir(parents=True, exist_ok=True)
+        write_json(note, found)
+        return found
+
+
+def _identity(entries: tuple[PairFiles | None, ...], root: Path) -> list[Any]:
+    """What decides what the entries hold."""
+    known = [files for files in entries if files]
+    return [
+        [[fingerprint(path) for path in files.paths(root)], files.columns, files.read_as, files.to] for files in known
+    ]
 
 
 def _examined(sides: tuple[LineSample, LineSample]) -> dict[str, list[str]]:

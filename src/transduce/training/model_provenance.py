@@ -4,16 +4,19 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.model_file import find_model_file
+from transduce.data.character_profile import CharacterProfile
 from transduce.data.corpus import sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.shards import sampled_shards
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions
-from transduce.tasks.protocols import TaskData
+from transduce.tasks.protocols import Task, TaskData
 from transduce.tasks.translation import TranslationData
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders
+
+PROFILED = 50_000  # training pairs whose characters are counted
 
 
 def config_of(recipe: Recipe) -> dict[str, Any]:
@@ -26,7 +29,7 @@ def config_of(recipe: Recipe) -> dict[str, Any]:
     return table | {section: without_folders(table[section]) for section in ("data", "tokenizer")}
 
 
-def provenance_of(recipe: Recipe, data: TaskData, progress: Progress) -> dict[str, Any]:
+def provenance_of(recipe: Recipe, task: Task, data: TaskData, progress: Progress) -> dict[str, Any]:
     """What the model was made from, and how; see `transduce.core.model_file`."""
     started = {"start": fingerprint(find_model_file(recipe.training.start))} if recipe.training.start else {}
     raised = {"raised": progress.raised} if progress.raised else {}
@@ -41,5 +44,17 @@ def provenance_of(recipe: Recipe, data: TaskData, progress: Progress) -> dict[st
     if isinstance(recipe.data, TranslationData):
         root = Path(recipe.data.root)
         pairs = sampled_pairs(sampled_shards(recipe.data.train, root), root, LOOKED_AT)
+        provenance["characters"] = _characters(recipe.data, task)
         provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
     return provenance
+
+
+def _characters(data: TranslationData, task: Task) -> dict[str, Any]:
+    """Of both sides of a sample: what its texts are cut from, so that a model can say what it has never read."""
+    root = Path(data.root)
+    pairs = list(sampled_pairs(sampled_shards(data.train, root), root, PROFILED))
+    found = dict[str, Any]()
+    for place, side in enumerate(("source", "target")):
+        normalized = task.tokenizers[side].normalized
+        found[side] = CharacterProfile.of(normalized(pair[place]) for pair in pairs).to_dict()
+    return found

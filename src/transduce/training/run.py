@@ -351,7 +351,7 @@ def _finish(
     else:
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
-    (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, data, progress)
+    (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, task, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
     file = ModelFile(weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))

@@ -24,6 +24,7 @@ from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.data.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
+from transduce.inference.familiarity import Familiarity
 from transduce.inference.prediction import Prediction, empty_prediction
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
@@ -69,6 +70,7 @@ class Translator:
         config: the first model's, with its settings of search.
         lexicon: what shortlists are made of; None = the file holds none.
         single_sentences: whether they were trained on pairs of single sentences.
+        familiarity: which characters the first model's training texts had.
 
     config: the first model's recipe.
     task: what the first model's recipe says of its task, such as its languages.
@@ -83,9 +85,10 @@ class Translator:
         config: dict[str, Any],
         lexicon: Lexicon | None,
         single_sentences: bool,
+        familiarity: Familiarity,
     ) -> None:
         self.members, self.mean, self.lexicon = list(members), mean, lexicon
-        self.single_sentences = single_sentences
+        self.single_sentences, self.familiarity = single_sentences, familiarity
         self.name = str(config.get("name", ""))
         self.config, self.task, self.search = config, section_of(config, "task"), section_of(config, "search")
         self.readable, self.source_columns = readable(config), source_columns(config)
@@ -153,7 +156,8 @@ class Translator:
         if tell:
             tell_of_long(pieces, tell)
         found = self._decoded(pieces, settings, batch_size, pieces.advancing(advance), workers)
-        predictions = [each.shown_by(_no_attention) for each in pieces.joined(found)]
+        shown = zip(pieces.joined(found), map(self.familiarity.unseen, listed), strict=True)
+        predictions = [each.shown_by(_no_attention, unseen=new) for each, new in shown]
         return predictions[0] if alone else predictions
 
     __call__ = predict
@@ -319,7 +323,8 @@ def load(
     ]
     if problems:
         raise InputError(problems)
-    return Translator(members, ensemble, files[0].config, lexicons[0], all(map(_reads_single, files)))
+    familiarity = Familiarity.of(files[0].provenance, members[0].source)
+    return Translator(members, ensemble, files[0].config, lexicons[0], all(map(_reads_single, files)), familiarity)
 
 
 def _check_machine(whole: bool) -> None:

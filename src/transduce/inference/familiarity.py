@@ -1,0 +1,110 @@
+"""Whether a model can have learnt to read a text: which of its characters the training texts had, as its file says.
+
+No vocabulary of bytes or of pieces has unknown tokens, so that a model writes something for any input, without a doubt.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from transduce.data.character_profile import CharacterProfile, counted
+from transduce.data.tags import leading_tags
+from transduce.data.text_ids import Tokenizer
+
+LOOKED_AT, CUT = 10_000, 1_000  # texts of an input whose characters are counted; that are cut into tokens
+MANY = 0.05  # share of unseen characters that is told
+MOSTLY = 0.5  # share of unseen characters from which a text cannot be read
+LONG = 200  # characters from which it is asked which side a text is of
+APART = 0.1  # nats a character by which a text is rather one that the model writes
+
+
+@dataclass(frozen=True)
+class InputFamiliarity:
+    """What is unfamiliar in some inputs.
+
+    unseen: share of their characters that no training source had; None: the model file does not say. unknown: share of
+    their tokens that are the unknown one, such as words of a whitespace tokenizer. texts: inputs looked at. unread: of
+    these, such of mostly unseen characters. exchanged: whether they look like what the model writes, and not like what
+    it reads.
+    """
+
+    unseen: float | None = None
+    unknown: float = 0.0
+    texts: int = 0
+    unread: int = 0
+    exchanged: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def sentence(self) -> str:
+        """For people; "" where there is nothing to tell."""
+        if self.exchanged:
+            return "The input looks like what this model writes, not like what it reads: are its sides exchanged?"
+        if self.unread or (self.unseen or 0) >= MANY:
+            lines = f"; {self.unread:,} of {self.texts:,} texts are mostly of such" if self.texts > 1 else ""
+            return f"{_percent(self.unseen or 0)} of the characters of the input were never seen in training{lines}."
+        if self.unknown >= MANY:
+            return f"{_percent(self.unknown)} of the tokens of the input are unknown to this model."
+        return ""
+
+
+@dataclass(frozen=True)
+class Familiarity:
+    """What the training texts of a model were like. source, target: their characters; None: its file does not say."""
+
+    source: CharacterProfile | None = None
+    target: CharacterProfile | None = None
+    tokenizer: Tokenizer | None = None
+
+    @classmethod
+    def of(cls, provenance: Mapping[str, Any], tokenizer: Tokenizer | None) -> "Familiarity":
+        """As a model file says it; tokenizer: of its sources."""
+        noted = provenance.get("characters")
+        noted = noted if isinstance(noted, Mapping) else {}
+        source, target = (CharacterProfile.from_dict(noted.get(side)) for side in ("source", "target"))
+        return cls(source, target, tokenizer)
+
+    def unseen(self, text: str) -> float | None:
+        """The share of a text's characters that no training source had; None where that is not known."""
+        if self.source is None:
+            return None
+        if self.source.characters.issuperset(text.replace(" ", "")):
+            return 0.0
+        return self.source.unseen(self._counted(text))
+
+    def of_inputs(self, texts: Iterable[str]) -> InputFamiliarity:
+        """What is unfamiliar in the first inputs."""
+        listed = [*islice(texts, LOOKED_AT)]
+        unknown = self._unknown(listed[:CUT])
+        if self.source is None:
+            return InputFamiliarity(unknown=unknown, texts=len(listed))
+        every, unread = Counter[str](), 0
+        for text in listed:
+            characters = self._counted(text)
+            unread += self.source.unseen(characters) > MOSTLY
+            every.update(characters)
+        return InputFamiliarity(self.source.unseen(every), unknown, len(listed), unread, self._is_exchanged(every))
+
+    def _unknown(self, texts: Sequence[str]) -> float:
+        if self.tokenizer is None:
+            return 0.0
+        found = Counter(token for ids in self.tokenizer.encode(texts) for token in ids)
+        return found[self.tokenizer.unknown] / max(1, found.total())
+
+    def _counted(self, text: str) -> "Counter[str]":
+        if self.tokenizer is None:
+            return counted([text])
+        return counted([self.tokenizer.normalized(text[len(leading_tags(self.tokenizer, text)) :])])
+
+    def _is_exchanged(self, characters: "Counter[str]") -> bool:
+        if self.source is None or self.target is None or characters.total() < LONG:
+            return False
+        return self.target.nearness(self.source, characters) > APART
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{0 if share >= 0.01 else 1}f} %"
