@@ -123,6 +123,23 @@ def test_metrics_follow_the_target() -> None:
     assert found["commands"].task.metrics == ("exact_match", "wer")
     assert found["queries"].task.metrics == ("exact_match", "wer")
     assert found["inflection"].task.metrics == ("exact_match", "cer")
+    assert found["titles"].task.metrics == ("rouge1", "rouge2", "rougeL")
+
+
+def test_only_summaries_get_a_pointer() -> None:
+    """Running text much shorter than its source, and in words of it."""
+    titles = CORPORA["titles"]
+    for facts, compresses in [
+        (titles, True),
+        (replace(titles, copied=0.1), False),
+        (replace(titles, target=replace(TITLE, words=200)), False),
+        (replace(titles, source=TEXT), False),
+        (CORPORA["sentences"], False),
+        (CORPORA["queries"], False),
+    ]:
+        made = recipe(facts)
+        assert (made.model.pointer, made.training.best == "rougeL") == (compresses, compresses)  # type: ignore[attr-defined]
+        assert not compresses or (made.tokenizer.joint and made.training.sampled_words is None)
 
 
 def test_there_is_room_for_words_of_pairs_that_are_not_sampled() -> None:

@@ -256,7 +256,7 @@ def test_a_named_validation_takes_the_place_of_one_that_is_found(folder: Path) -
 def test_wrong_held_out_files_are_told(folder: Path) -> None:
     with pytest.raises(InputError, match="--test-target: expected its source as --test"):
         resolve_inputs(Named(folder / "a.tsv", test_target=folder / "a.tsv"))
-    with pytest.raises(InputError, match="no.tsv"):
+    with pytest.raises(InputError, match=r"no\.tsv"):
         resolve_inputs(Named(folder / "a.tsv", validation=folder / "no.tsv"))
     with pytest.raises(InputError, match="expected 2 tab-separated columns"):
         resolve_inputs(Named(folder / "a.tsv", validation=folder / "moses" / "dev.en"))

@@ -126,6 +126,9 @@ def _task(facts: Facts) -> list[Decision]:
         rate = "per" if facts.target.kind == "symbols" else "cer" if unit == "character" else "wer"
         metrics, best = ("exact_match", rate), "exact_match"
         reason = "the target has a right answer: one word, or symbols of a small set"
+    elif facts.compresses:
+        metrics, best = ("rouge1", "rouge2", "rougeL"), "rougeL"
+        reason = "targets are summaries; to start from a pretrained model, such as BART: `transduce convert`"
     else:
         metrics, best = ("bleu", "chrf"), "bleu"
         reason = "the target is running text"
@@ -214,7 +217,7 @@ def _tokenizer(facts: Facts) -> list[Decision]:
     sizes = {name: _vocabulary(facts, side, units[name][0]) for name, side in sides.items()}
     apart = {name: unit == "character" and sides[name].composed for name, (unit, _) in units.items()}
     tags = facts.tags.different if facts.tags else 0
-    if units["source"][0] == units["target"][0] and facts.shared >= 0.5 and len(set(apart.values())) == 1:
+    if _is_joint(facts):
         kind, why = units["source"]
         most, least, reason = _joint_vocabulary(sizes, kind, tags)
         share = f"{facts.shared:.0%} of the letters are common to both sides, so one vocabulary serves both"
@@ -239,6 +242,13 @@ def _tokenizer(facts: Facts) -> list[Decision]:
             *(_tags(f"tokenizer.{name}", facts) if name == "source" else ()),
         )
     ]
+
+
+def _is_joint(facts: Facts) -> bool:
+    """Whether one vocabulary serves both sides: they are cut alike, and have letters in common."""
+    cut = [(_unit(facts, side)[0], side.composed) for side in (facts.source, facts.target)]
+    alike = [(unit, composed and unit == "character") for unit, composed in cut]
+    return alike[0] == alike[1] and facts.shared >= 0.5
 
 
 def _joint_vocabulary(sizes: dict[str, tuple[int, int, str]], kind: str, tags: int) -> tuple[int, int, str]:
@@ -291,7 +301,13 @@ def _model(facts: Facts, size: Size | None) -> list[Decision]:
         Decision("model.feed_forward", 2 * width, "twice the width"),
         Decision("model.positions", "rotary", "learns faster than sinusoidal positions"),
         Decision("model.dropout", dropout, "the less text, the more dropout"),
+        *_pointer(facts),
     ]
+
+
+def _pointer(facts: Facts) -> list[Decision]:
+    reason = "a summary has names and rare words of its source, which a pointer copies"
+    return [Decision("model.pointer", True, reason)] if facts.compresses and _is_joint(facts) else []
 
 
 def _optimizer(facts: Facts, size: Size | None) -> list[Decision]:
@@ -310,7 +326,7 @@ def _optimizer(facts: Facts, size: Size | None) -> list[Decision]:
         reason = "words begin near those of similar use and near their translations"
         found.append(Decision("training.embeddings", "cooccurrence", reason))
     sizes = [_vocabulary(facts, side, _unit(facts, side)[0])[0] for side in (facts.source, facts.target)]
-    if max(sizes) > 6000:
+    if max(sizes) > 6000 and not _pointer(facts):
         found.append(Decision("training.sampled_words", 1000, "the loss over a sample of a large vocabulary is faster"))
     return found
 

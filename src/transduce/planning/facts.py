@@ -31,6 +31,7 @@ FEW_NEW = 0.02  # new words of a further text, below which its words are a small
 OPEN = 0.03  # share of a further text's words that are new, from which its words are no small set
 FORMAL = 0.9  # of the texts have one word in common: a formal language, such as SELECT of SQL, with new names in it
 FEW_WORDS = 2.5  # words of a text, on average, up to which it is an inflected form such as "has been seen"
+LONG_TEXT, SUMMARY, COPIED = 30, 3, 0.2  # words of a source; for each of a summary; share that stand in the source
 FEW_SIGNS = 8  # the same in characters, where a script puts no spaces between words
 
 
@@ -144,6 +145,13 @@ class Facts:
             return False
         most = FEW_WORDS if self.tags else FEW_WORDS * self.columns
         return self.target.characters <= FEW_SIGNS and self.source.words <= most
+
+    @property
+    def compresses(self) -> bool:
+        """Whether targets are summaries: running text, much shorter than its source, and largely in words of it."""
+        running = self.source.kind == self.target.kind == "sentences"
+        shorter = self.source.words >= max(LONG_TEXT, SUMMARY * self.target.words)
+        return running and shorter and self.copied >= COPIED
 
     def to_lines(self) -> list[str]:
         """For people."""
