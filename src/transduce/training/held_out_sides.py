@@ -1,7 +1,7 @@
 """Validation and tests are compared with the training data, side by side: exchanged sides, another language or writing.
 
 What is compared is how often each character stands there. A text of one side is told from one of the other within a few
-lines, in pairs of languages that share a script as well; see docs/doctor.md for measured figures.
+lines, in pairs of languages that share a script as well; docs/planning.md has measured figures.
 """
 
 from collections import Counter
