@@ -34,7 +34,10 @@ demo: $(STAMP)
 
 # One worker a core, up to eight; a worker computes with one thread, see tests/conftest.py. What the tests of a file
 # share is made once, as one worker runs them all.
+# Compiled modules are kept wherever that was switched off: some hundred processes would each compile them again.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+
+test test-all: export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)
 	$(PYTEST) -m "not slow"
