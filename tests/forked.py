@@ -49,7 +49,7 @@ class Fate:
 
 
 UNHARMED = Fate()
-ALONE: Mapping[str, str] = {}  # what torchrun would add to the environment
+NOTHING: Mapping[str, str] = {}
 
 
 class Ended(NamedTuple):
@@ -81,24 +81,24 @@ def warm() -> None:
 
 def together(processes: int, folder: Path, *arguments: object) -> Ended:
     """`transduce ARGUMENTS` in processes that train together, as torchrun starts them; what all of them said."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     started = []
-    for rank in range(processes):
+    for rank, environment in enumerate(ranks(processes)):
         (folder / f"rank-{rank}").mkdir(exist_ok=True)
-        told = {
-            "RANK": rank,
-            "LOCAL_RANK": rank,
-            "WORLD_SIZE": processes,
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-        }
-        more = {name: str(value) for name, value in told.items()} if processes > 1 else ALONE
-        started.append(start(folder / f"rank-{rank}", *arguments, environment=more))
+        started.append(start(folder / f"rank-{rank}", *arguments, environment=environment))
     ends = [ended(process, folder / f"rank-{rank}") for rank, process in enumerate(started)]
-    return Ended(
-        max(each.code for each in ends), "".join(each.out for each in ends), "".join(each.err for each in ends)
-    )
+    out, err = ("".join(getattr(each, stream) for each in ends) for stream in ("out", "err"))
+    return Ended(next((each.code for each in ends if each.code), 0), out, err)
+
+
+def ranks(processes: int) -> list[dict[str, str]]:
+    """What torchrun adds to the environment of each process; nothing for one alone."""
+    if processes == 1:
+        return [{}]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    return [
+        {**where, "WORLD_SIZE": str(processes), "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)
+    ]
 
 
 def start(
@@ -106,7 +106,7 @@ def start(
     *arguments: object,
     given: bytes = b"",
     fate: Fate = UNHARMED,
-    environment: Mapping[str, str] = ALONE,
+    environment: Mapping[str, str] = NOTHING,
 ) -> Any:
     """The process, begun. environment: what it has more than the tests have."""
     warm()

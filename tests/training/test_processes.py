@@ -3,6 +3,7 @@
 Most are forked and told what torchrun would tell them; torchrun itself starts those of which it stops or restarts some.
 """
 
+import multiprocessing
 import os
 import re
 import signal
@@ -24,8 +25,16 @@ from trained import sha256
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
 from transduce.objectives.text import text_objective
+from transduce.recipe.training import TrainingConfig
+from transduce.runtime.process_group import started_group
+from transduce.training.average import MovingAverage
+from transduce.training.checkpoint import TrainingState
 from transduce.training.finished import read_report
+from transduce.training.loop import make_update
 from transduce.training.microbatches import add_gradients, whole
+from transduce.training.optimizer import Optimizers
+from transduce.training.progress import Progress
+from transduce.training.sharding import gathered_weights, sharded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 
@@ -104,50 +113,37 @@ def test_processes_that_recompute_learn_the_same_weights(parallel: str, tiny_rec
     assert difference(kept, again) == 0
 
 
-@pytest.mark.slow
-def test_each_process_keeps_a_part_of_every_tensor(tmp_path: Path) -> None:
-    script = tmp_path / "parts.py"
-    script.write_text(
-        "import torch\n"
-        "from random_models import translator\n"
-        "from transduce.core.padded import Padded\n"
-        "from transduce.data.collate import Batch\n"
-        "from transduce.objectives.text import text_objective\n"
-        "from transduce.recipe.training import TrainingConfig\n"
-        "from transduce.runtime.process_group import started_group\n"
-        "from transduce.training.average import MovingAverage\n"
-        "from transduce.training.checkpoint import TrainingState\n"
-        "from transduce.training.loop import make_update\n"
-        "from transduce.training.optimizer import Optimizers\n"
-        "from transduce.training.progress import Progress\n"
-        "from transduce.training.sharding import gathered_weights, sharded\n"
-        "with started_group() as group:\n"
-        "    model, config = translator(model={'dropout': 0.0}).model, TrainingConfig()\n"
-        "    optimizers, average = Optimizers(model, config), MovingAverage(model, 0.9)\n"
-        "    state = TrainingState(model, text_objective(model), optimizers, average, Progress(), group=group)\n"
-        "    before = {name: each.detach().clone() for name, each in model.named_parameters()}\n"
-        "    state = sharded(state, config)\n"
-        "    for name, each in model.named_parameters():\n"
-        "        assert each.to_local().numel() <= each.numel() // 2 + each.numel() / len(each), name\n"
-        "        assert torch.equal(each.full_tensor(), before[name]), name\n"
-        "    ids = Padded(torch.arange(4, 12).view(2, 4) % 9, torch.tensor([4, 4]))\n"
-        "    make_update(config, state, [Batch(ids, ids, 6)], 'fp32')\n"
-        "    kept = state.optimizers.tensors()\n"
-        "    for name, each in model.named_parameters():\n"
-        "        assert kept[name + '/exp_avg'].to_local().shape == each.to_local().shape, name\n"
-        "    with gathered_weights(model):\n"
-        "        assert not any(hasattr(each, 'to_local') for each in model.parameters())\n"
-        "    assert all(hasattr(each, 'to_local') for each in model.parameters())\n"
-        "    print('parts: right')\n",
-        encoding="utf-8",
-    )
-    together = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", *together, str(script)],
-        check=False, env=environment(PYTHONPATH=paths), capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.stdout.count("parts: right") == 2, done.stdout + done.stderr
+def test_each_process_keeps_a_part_of_every_tensor() -> None:
+    forked.warm()
+    context = multiprocessing.get_context("forkserver")
+    processes = [context.Process(target=keep_parts, args=(told,)) for told in forked.ranks(2)]
+    for each in processes:
+        each.start()
+    for each in processes:
+        each.join(300)
+    assert [each.exitcode for each in processes] == [0, 0]
+
+
+def keep_parts(told: dict[str, str]) -> None:
+    """In a process that torchrun told this: shards a model, makes an update, and looks at what is kept."""
+    os.environ.update(told)
+    with started_group() as group:
+        model, config = translator(model={"dropout": 0.0}).model, TrainingConfig()
+        optimizers, average = Optimizers(model, config), MovingAverage(model, 0.9)
+        state = TrainingState(model, text_objective(model), optimizers, average, Progress(), group=group)
+        before = {name: each.detach().clone() for name, each in model.named_parameters()}
+        state = sharded(state, config)
+        for name, each in model.named_parameters():
+            assert each.to_local().numel() <= each.numel() // 2 + each.numel() / len(each), name
+            assert torch.equal(each.full_tensor(), before[name]), name
+        ids = Padded(torch.arange(4, 12).view(2, 4) % 9, torch.tensor([4, 4]))
+        make_update(config, state, [Batch(ids, ids, 6)], "fp32")
+        kept = state.optimizers.tensors()
+        for name, each in model.named_parameters():
+            assert kept[f"{name}/exp_avg"].to_local().shape == each.to_local().shape, name
+        with gathered_weights(model):
+            assert not any(hasattr(each, "to_local") for each in model.parameters())
+        assert all(hasattr(each, "to_local") for each in model.parameters())
 
 
 def test_what_cannot_be_sharded_is_refused(tiny_recipe: Path, tmp_path: Path) -> None:
