@@ -1,13 +1,17 @@
 """Models that point into a text: against slow loops, and what every model promises."""
 
+import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.attention import capture
+from transduce.attention.heads import MultiHeadAttention
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
@@ -17,6 +21,7 @@ from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.layers.attention_flow import AttentionFlow, TrilinearSimilarity
 from transduce.layers.shared_ngrams import shared_ngrams
 from transduce.models.protocols import Points
+from transduce.models.qanet import QanetBlock, QanetConfig, SeparableConvolution
 
 TINY: dict[str, dict[str, Any]] = {
     "bidaf": {"d_model": 6, "hidden": 8, "character_width": 3, "character_filters": 4},
@@ -97,15 +102,170 @@ def test_shared_ngrams_are_those_of_slow_loops(seed: int, lengths: list[tuple[in
         side.values[:] = side.values % 3 + 4  # few different tokens, also behind the ends
     found = shared_ngrams(given, 3)
     for row, (asked, length) in enumerate(lengths):
-        question = given.question.values[row, : asked - 1].tolist()  # the last is the end token
-        context = given.context.values[row, : length - 1].tolist()
-        for values_BTN, own, other in ((found[0], context, question), (found[1], question, context)):
-            for n in (1, 2, 3):
-                theirs = [other[at : at + n] for at in range(len(other) - n + 1)]
-                inside = {
-                    at + step for at in range(len(own) - n + 1) if own[at : at + n] in theirs for step in range(n)
-                }
-                assert values_BTN[row, :, n - 1].nonzero().flatten().tolist() == sorted(inside)
+        question, context = given.question.values[row, :asked].tolist(), given.context.values[row, :length].tolist()
+        assert found[0][row, :length].tolist() == shared_by_hand(context, question, 3)
+        assert found[1][row, :asked].tolist() == shared_by_hand(question, context, 3)
+        assert not found[0][row, length:].any()
+        assert not found[1][row, asked:].any()
+
+
+def shared_by_hand(own: list[int], other: list[int], longest: int) -> list[list[float]]:
+    """For each token of a side and each n: 1 if it is inside an n-gram that the other side has too."""
+    own_words, other_words = own[:-1], other[:-1]  # the last is the end token
+    columns = []
+    for n in range(1, longest + 1):
+        theirs = [other_words[at : at + n] for at in range(len(other_words) - n + 1)]
+        shared = [at for at in range(len(own_words) - n + 1) if own_words[at : at + n] in theirs]
+        columns.append([float(any(at <= place < at + n for at in shared)) for place in range(len(own))])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def read_by_hand(model: Any, given: Passage, side: str) -> Tensor:
+    """(1, T, D + N): embeddings of the question or the context of one example, with the n-grams that both share."""
+    other = {"question": "context", "context": "question"}[side]
+    tokens, others = getattr(given, side), getattr(given, other)
+    shared = shared_by_hand(tokens.values[0].tolist(), others.values[0].tolist(), model.orders)
+    embedded_1TD = model.embed(tokens, getattr(given, f"{side}_characters"))
+    return torch.cat((embedded_1TD, torch.tensor([shared])), -1)
+
+
+def few_words() -> list[Passage]:
+    """Examples in which questions and texts share n-grams."""
+    given = passage([(5, 9), (3, 4), (4, 12)])
+    for side in (given.question, given.context):
+        side.values[:] = side.values % 3 + 4
+    return [given, *(alone(given, row) for row in range(3))]
+
+
+def test_bidaf_is_its_equations() -> None:
+    model = model_of("bidaf", shared_ngrams=2, modeling_layers=1).eval()
+    together, *rows = few_words()
+    found = model.point(together)
+    for row, given in enumerate(rows):
+        length = int(given.context.lengths)
+        context_1SH, question_1QH = (
+            model.encoder.states(read_by_hand(model, given, side), getattr(given, side).lengths)
+            for side in ("context", "question")
+        )
+        flow_1SG = model.flow(context_1SH, question_1QH, given)
+        first_1SH = model.modeling.states(flow_1SG, given.context.lengths)
+        last_1SH = model.ending.states(first_1SH, given.context.lengths)
+        wanted = (
+            model.pointer.first(torch.cat((flow_1SG, first_1SH), -1)),
+            model.pointer.last(torch.cat((flow_1SG, last_1SH), -1)),
+        )
+        for logits_BS, wanted_1S1 in zip(found, wanted, strict=True):
+            torch.testing.assert_close(logits_BS[row, :length], wanted_1S1[0, :, 0], rtol=1e-4, atol=1e-5)
+
+
+def block_by_hand(block: QanetBlock, x_TD: Tensor, kept: list[bool] | None = None) -> Tensor:
+    """A block reads one text: Figure 1 of Yu et al. 2018, sublayer by sublayer."""
+    for t in range(len(x_TD)):
+        angles = [t / 10000 ** (2 * j / x_TD.shape[1]) for j in range(x_TD.shape[1] // 2)]
+        waves = [wave for angle in angles for wave in (math.sin(angle), math.cos(angle))]
+        x_TD = torch.cat((x_TD[:t], x_TD[t : t + 1] + torch.tensor(waves), x_TD[t + 1 :]))
+    sublayers = [
+        *(partial(convolved_by_hand, each) for each in block.convolutions),
+        partial(attended_by_hand, block.attention),
+        block.feed_forward,
+    ]
+    for place, (norm, sublayer) in enumerate(zip(block.norms, sublayers, strict=True)):
+        if kept is None or kept[place]:
+            x_TD = x_TD + sublayer(F.layer_norm(x_TD, x_TD.shape[1:], norm.weight, norm.bias))  # type: ignore[operator]
+    return x_TD
+
+
+def convolved_by_hand(layer: SeparableConvolution, x_TD: Tensor) -> Tensor:
+    """relu(W (k_d * x_d for each feature d) + b), a token after the other; what lies outside the text is 0."""
+    kernel_DK = layer.depthwise.weight[:, 0]
+    middle = kernel_DK.shape[1] // 2
+    seen_TD = []
+    for t in range(len(x_TD)):
+        inside = [k for k in range(kernel_DK.shape[1]) if 0 <= t + k - middle < len(x_TD)]
+        seen_TD.append(sum(kernel_DK[:, k] * x_TD[t + k - middle] for k in inside))
+    return (torch.stack(seen_TD) @ layer.pointwise.weight.T + layer.pointwise.bias).relu()  # type: ignore[arg-type]
+
+
+def attended_by_hand(attention: MultiHeadAttention, x_TD: Tensor) -> Tensor:
+    """Every token attends to every token, head by head."""
+    width = x_TD.shape[1] // attention.heads
+    query_TD = x_TD @ attention.query.weight.T + attention.query.bias
+    key_TD, value_TD = (x_TD @ attention.key_value.weight.T + attention.key_value.bias).chunk(2, -1)
+    heads = []
+    for head in range(attention.heads):
+        query_TE, key_TE, value_TE = (
+            each[:, head * width : (head + 1) * width] for each in (query_TD, key_TD, value_TD)
+        )
+        heads.append((query_TE @ key_TE.T / math.sqrt(width)).softmax(-1) @ value_TE)
+    return torch.cat(heads, -1) @ attention.output.weight.T + attention.output.bias
+
+
+def block_of(**more: Any) -> QanetBlock:
+    torch.manual_seed(4)
+    config = QanetConfig(d_model=8, heads=2, dropout=0.0, **more)
+    block = QanetBlock(config, 2, 3)
+    for each in block.parameters():
+        torch.nn.init.normal_(each, std=0.5)
+    return block
+
+
+def test_a_block_of_qanet_is_its_equations() -> None:
+    block = block_of().eval()
+    x_BTD, lengths = torch.randn(2, 7, 8), (7, 4)
+    found_BTD = block(x_BTD, Padded(x_BTD, torch.tensor(lengths)).mask())
+    for row, length in enumerate(lengths):
+        wanted_TD = block_by_hand(block, x_BTD[row, :length])
+        torch.testing.assert_close(found_BTD[row, :length], wanted_TD, rtol=1e-4, atol=1e-5)
+
+
+def test_training_leaves_out_sublayer_l_of_a_block_with_probability_l_by_their_number() -> None:
+    """Huang et al. 2016: each sublayer draws a number."""
+    block = block_of(layer_dropout=0.9).train()
+    x_TD = torch.randn(5, 8)
+    left_out = set()
+    for seed in range(12):
+        torch.manual_seed(seed)
+        kept = [float(torch.rand(())) >= 0.9 * number / 4 for number in (1, 2, 3, 4)]
+        left_out |= {number for number, each in enumerate(kept, 1) if not each}
+        torch.manual_seed(seed)
+        found_TD = block(x_TD[None], torch.ones(1, 5, dtype=torch.bool))[0]
+        torch.testing.assert_close(found_TD, block_by_hand(block, x_TD, kept), rtol=1e-4, atol=1e-5)
+    assert left_out == {1, 2, 3, 4}
+
+
+def test_qanet_is_its_equations() -> None:
+    model = model_of("qanet", shared_ngrams=2).eval()
+    together, *rows = few_words()
+    found = model.point(together)
+    for row, given in enumerate(rows):
+        length = int(given.context.lengths)
+        context_1SD, question_1QD = (
+            block_by_hand(model.encoder, model.narrow(read_by_hand(model, given, side))[0])[None]
+            for side in ("context", "question")
+        )
+        state_SD, passes = model.join(model.flow(context_1SD, question_1QD, given))[0], []
+        for _ in range(3):
+            for block in model.blocks:
+                state_SD = block_by_hand(block, state_SD)
+            passes.append(state_SD)
+        wanted = (
+            model.pointer.first(torch.cat((passes[0], passes[1]), -1)),
+            model.pointer.last(torch.cat((passes[0], passes[2]), -1)),
+        )
+        for logits_BS, wanted_S1 in zip(found, wanted, strict=True):
+            torch.testing.assert_close(logits_BS[row, :length], wanted_S1[:, 0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", TINY)
+def test_dropout_is_for_training(kind: str) -> None:
+    """And each rate has its part in it: embeddings, layers, and sublayers."""
+    given = passage([(4, 9), (3, 9)])
+    none = {"dropout": 0.0} | ({"layer_dropout": 0.0, "inner_dropout": 0.0} if kind == "qanet" else {})
+    for key in none:
+        model = model_of(kind, **{**none, key: 0.5})
+        seen = [model.train(training).point(given)[0] for training in (True, True, False, False)]
+        assert not torch.equal(seen[0], seen[1])
+        assert torch.equal(seen[2], seen[3])
 
 
 @pytest.mark.parametrize("shared", [0, 2])

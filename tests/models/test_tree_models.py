@@ -127,6 +127,23 @@ def test_level_by_level_is_the_recursion_of_the_paper(cell: Any) -> None:
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("kind", [TreeLstm, TreeTransformer])
+def test_training_hides_whole_words_and_prediction_none(kind: Any) -> None:
+    source, _ = columns()
+    sizes: dict[str, Any] = {"d_model": 12, "dropout": 0.0}
+    models = [model_of(kind, kind.Config(**sizes, word_dropout=rate)) for rate in (0.0, 0.3, 0.9999999)]
+    words = source.collate([ids(source, "(good)")] * 400)
+    plain, some, all_hidden = (model.train().classify(words)[:, 0] for model in models)
+    told = models[1].eval().classify(words)[:, 0]
+    torch.testing.assert_close(told, plain)
+    torch.nn.init.zeros_(models[0].source_embedding.weight)
+    nothing = models[0].classify(words)[:, 0]
+    torch.testing.assert_close(all_hidden, nothing)
+    is_hidden, is_whole = ((some - side).abs().amax(-1) < 1e-5 for side in (nothing, plain))
+    assert bool((is_hidden ^ is_whole).all())
+    assert 0.2 < float(is_hidden.float().mean()) < 0.4
+
+
 def built() -> Iterator[Any]:
     for cell in CELLS:
         yield pytest.param(TreeLstm, TreeLstmConfig(cell=cell, d_model=6, hidden=4, dropout=0.0), id=cell)
