@@ -6,15 +6,18 @@ BIN := $(VENV)/Scripts
 else
 BIN := $(VENV)/bin
 endif
-STAMP := $(VENV)/.installed
+# Of pyproject.toml. CI takes `ci`, which has 600 MB more: engines that exporters are compared with.
+EXTRAS ?= dev
+STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants check format bench bench-peers wheels bare-install runtime-wheel clean
+.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel clean
 DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
 	@echo "make demo    train the built-in corpus and show the result (a few minutes)"
 	@echo "make test    run the quick tests; make test-all the slow ones too; make test-variants as other processors would"
+	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
@@ -26,7 +29,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Transduce needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	@touch $(STAMP)
 
 demo: $(STAMP)
@@ -50,6 +53,11 @@ test-variants: $(STAMP)
 
 sanitize: $(STAMP)
 	$(BIN)/python tests/sanitize.py
+
+# Goes on where it was stopped. With AGAINST=FILE, the results of an earlier run, its faults are tried again.
+MUTANTS ?= mutants.jsonl
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py $(MUTANTS) $(if $(AGAINST),--against $(AGAINST))
 
 check: $(STAMP)
 	$(BIN)/ruff check .

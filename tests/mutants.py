@@ -5,9 +5,9 @@
     python tests/mutants.py AFTER.jsonl --against BEFORE.jsonl          # the same faults; 1 if one is lost
     python tests/mutants.py RESULTS.jsonl --only models/qanet.py        # faults of one file or folder
 
-The faults are put into a copy of the checkout. Each gets a minute of processor time for the tests of its room (first those
-that import the faulty module; none marked slow), until one fails or hangs. In the end those tests are run without any
-fault, which they must pass.
+The faults are put into a copy of the checkout. Each gets a minute of processor time for the tests of its room, without
+those marked slow and first those that import the faulty module, until one fails or hangs. In the end the tests that
+failed are run without any fault, and must pass.
 """
 
 import argparse
@@ -129,7 +129,7 @@ class Copy:
         os.utime(path, (self.number, self.number))
 
     def tests(self, mutant: Mutant) -> list[list[str]]:
-        """Files: those of any room that import the faulty module; then the others of its room, first where it is named."""
+        """Files of any room that import the faulty module; then the others of its room, first those that name it."""
         room, module = mutant.file.partition("/")[0], re.sub(r"(/__init__)?\.py$", "", mutant.file).replace("/", ".")
         package, _, name = f"transduce.{module}".rpartition(".")
         imports = re.compile(rf"\b{package}\.{name}\b|from {package} import .*\b{name}\b")
@@ -190,7 +190,7 @@ def run_pytest(folder: Path, paths: list[str], log: Path, options: list[str]) ->
     """In a process of its own, which has the libraries already."""
     os.chdir(folder)
     sys.path[:0] = paths
-    with open(os.devnull, "w") as nowhere:
+    with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
     sys.exit(pytest.main(options, [Log(log)]))

@@ -66,7 +66,7 @@ def test_paragraphs_of_several_lengths_are_read_together(session: Any) -> None:
 
 
 def test_minisbd_itself_reads_it(tmp_path: Any) -> None:
-    minisbd = pytest.importorskip("minisbd")
+    minisbd = pytest.importorskip("minisbd", reason="minisbd is not installed: make test EXTRAS=ci")
     path = tmp_path / "rules.onnx"
     path.write_bytes(sentence_rules("en"))
     detector = minisbd.SBDetect(str(path), use_gpu=False)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from pydantic import ValidationError
 from torch import Tensor
 
 from transduce.attention import capture
@@ -257,6 +258,14 @@ def test_qanet_is_its_equations() -> None:
 
 
 @pytest.mark.parametrize("kind", TINY)
+def test_maps_of_attention_say_what_attends_to_what(kind: str) -> None:
+    model = model_of(kind).eval()
+    with capture(model) as record:
+        model.point(passage([(4, 9)]))
+    assert set(record.roles.values()) == {("self", "encoder"), ("cross", "decoder")}
+
+
+@pytest.mark.parametrize("kind", TINY)
 def test_dropout_is_for_training(kind: str) -> None:
     """And each rate has its part in it: embeddings, layers, and sublayers."""
     given = passage([(4, 9), (3, 9)])
@@ -318,6 +327,38 @@ def test_every_setting_matters(kind: str, settings: dict[str, Any]) -> None:
     one = plain.point(given)[0]
     torch.manual_seed(5)
     assert not torch.equal(one, other.point(given)[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "allowed", "refused"),
+    [
+        ("bidaf", "character_kernel", [1, 3], [0, -1, 2]),
+        ("bidaf", "character_filters", [0], [-1]),
+        ("bidaf", "shared_ngrams", [0], [-1]),
+        ("bidaf", "hidden", [2], [0, 3]),
+        ("bidaf", "modeling_layers", [1], [0]),
+        ("bidaf", "dropout", [0.0], [-0.1, 1.0]),
+        ("qanet", "character_kernel", [1, 3], [0, -1, 2]),
+        ("qanet", "encoder_kernel", [1, 3], [0, -1, 2]),
+        ("qanet", "kernel", [1, 3], [0, -1, 2]),
+        ("qanet", "character_filters", [0], [-1]),
+        ("qanet", "shared_ngrams", [0], [-1]),
+        ("qanet", "encoder_convolutions", [0], [-1]),
+        ("qanet", "convolutions", [0], [-1]),
+        ("qanet", "blocks", [1], [0]),
+        ("qanet", "heads", [1], [0, 3]),
+        ("qanet", "dropout", [0.0], [-0.1, 1.0]),
+        ("qanet", "inner_dropout", [0.0], [-0.1, 1.0]),
+        ("qanet", "layer_dropout", [0.0], [-0.1, 1.0]),
+    ],
+)
+def test_settings_have_their_limits(kind: str, key: str, allowed: list[Any], refused: list[Any]) -> None:
+    config = resolve("models", kind).Config
+    for value in allowed:
+        assert getattr(config(**{**TINY[kind], key: value}), key) == value
+    for value in refused:
+        with pytest.raises(ValidationError):
+            config(**{**TINY[kind], key: value})
 
 
 @pytest.mark.parametrize("kind", TINY)
