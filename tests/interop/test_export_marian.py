@@ -1,5 +1,6 @@
 """Exports to Marian, run by Marian itself and read back; and models that Marian itself has made, there and back."""
 
+import json
 import os
 import platform
 import subprocess
@@ -189,6 +190,51 @@ MADE = {
     "ssru, relu, all tied": f"{RNN} --transformer-ffn-activation relu --tied-embeddings-all",
     "ssru, pre": f"{RNN} {PRE}",
 }
+
+
+AS_MADE: dict[str, dict[str, Any]] = {
+    "attention": {**ATTENTION, "activation": "swish"},
+    "attention, relu, all tied": {**ATTENTION, "tied": "all"},
+    "attention, pre": {**ATTENTION, "activation": "swish", "norm": "pre"},
+    "attention, norm of embeddings, output tied": {
+        **ATTENTION,
+        "activation": "swish",
+        "embedding_norm": True,
+        "tied": "output",
+    },
+    "ssru": {**SSRU, "activation": "swish"},
+    "ssru, relu, all tied": {**SSRU, "tied": "all"},
+    "ssru, pre": {**SSRU, "activation": "swish", "norm": "pre"},
+}
+"""Our settings of the same models."""
+NOT_SHARED = {"version", "dim-vocabs", "input-types", "transformer-tied-layers"}
+
+
+def written_by_marian(name: str) -> Any:
+    """What Marian 1.12.42 itself writes: the names of its weights, and its settings."""
+    recorded = Path(__file__).with_name("marian-1.12.42.json")
+    return json.loads(recorded.read_text(encoding="utf-8"))[name]
+
+
+@runs_marian
+@pytest.mark.parametrize("name", MADE)
+def test_what_marian_writes_is_as_it_was_recorded(name: str, tmp_path: Path) -> None:
+    arrays = arrays_of(made_by_marian(tmp_path / "theirs", MADE[name]) / "model.npz")
+    settings = settings_of(arrays.pop("special:model.yml"))
+    kept = {key: value for key, value in settings.items() if key not in NOT_SHARED}
+    assert {"arrays": sorted(arrays), "settings": kept} == written_by_marian(name)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_written_is_what_marian_writes(name: str, tmp_path: Path) -> None:
+    """Without Marian, too."""
+    arrays = arrays_of(exported(random_translator(AS_MADE[name]), tmp_path / "ours") / "model.npz")
+    settings, theirs = settings_of(arrays.pop("special:model.yml")), written_by_marian(name)
+    assert sorted(arrays) == theirs["arrays"]
+    unread = {"dec-cell"} if "rnn" not in MADE[name] else set()
+    shared = settings.keys() & theirs["settings"].keys() - unread
+    assert {key: settings[key] for key in shared} == {key: theirs["settings"][key] for key in shared}
+    assert settings.keys() - shared - unread <= NOT_SHARED
 
 
 @runs_marian

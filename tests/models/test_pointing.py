@@ -20,6 +20,7 @@ from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage, QuestionContext
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.layers.attention_flow import AttentionFlow, TrilinearSimilarity
+from transduce.layers.recurrent_stack import RecurrentEncoder
 from transduce.layers.shared_ngrams import shared_ngrams
 from transduce.models.protocols import Points
 from transduce.models.qanet import QanetBlock, QanetConfig, SeparableConvolution
@@ -140,6 +141,8 @@ def few_words() -> list[Passage]:
 
 def test_bidaf_is_its_equations() -> None:
     model = model_of("bidaf", shared_ngrams=2, modeling_layers=1).eval()
+    one_layer = RecurrentEncoder("lstm", 8, 8, 1, False, 0.0, "both")
+    assert [each.shape for each in model.ending.parameters()] == [each.shape for each in one_layer.parameters()]
     together, *rows = few_words()
     found = model.point(together)
     for row, given in enumerate(rows):
