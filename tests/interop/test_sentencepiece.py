@@ -84,6 +84,17 @@ def test_a_model_of_sentencepiece_comes_back_as_it_was(kind: str, bytewise: bool
         assert [getattr(again, each)(index) for each in told] == [getattr(theirs, each)(index) for each in told]
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_pieces_that_only_begin_a_text_are_unused(kind: Any) -> None:
+    """A space with the punctuation behind it: inside a text ours cuts between them."""
+    inside = ["ba (bi) bo", "be, “bo” ba", "bo +ba, (bi)", "ba €bi 3"]
+    lines = [*inside, "(ba) be", "“bi” bo", "+be bi", "€be bi", "3 be"] * 20
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=80), lines)
+    theirs, tokens = read(tokenizer), tokenizer.tokens(range(tokenizer.size))
+    assert {name for index, name in enumerate(tokens) if theirs.is_unused(index)} == {"▁(", "▁“", "▁+"}
+    assert theirs.encode(inside) == tokenizer.encode(inside)
+
+
 def test_tags_are_cut_by_nothing() -> None:
     learnt = train_tokenizer(TokenizerConfig(kind="unigram", vocabulary=90), sentences(300, 9))
     assert ">>fr<<" in read(with_tags(learnt, [">>fr<<"])).encode(">>fr<< ba", out_type=str)
