@@ -12,7 +12,7 @@ from transduce.core.errors import InputError
 from transduce.data.tags import with_tags
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.interop.import_tokenizer import of_sentencepiece
-from transduce.interop.sentencepiece import sentencepiece_model
+from transduce.interop.sentencepiece import _varint, sentencepiece_model
 from transduce.interop.sentencepiece_reader import read_sentencepiece
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -82,6 +82,31 @@ def test_a_model_of_sentencepiece_comes_back_as_it_was(kind: str, bytewise: bool
     told = ("is_unknown", "is_control", "is_byte", "is_unused")
     for index in range(theirs.get_piece_size()):
         assert [getattr(again, each)(index) for each in told] == [getattr(theirs, each)(index) for each in told]
+
+
+@pytest.mark.parametrize(("kind", "number"), [("unigram", 1), ("bpe", 2)])
+def test_every_field_is_where_its_format_has_it(kind: Any, number: int) -> None:
+    """As read by the protocol buffers that SentencePiece's library brings."""
+    formats = pytest.importorskip("sentencepiece.sentencepiece_model_pb2")
+    tokenizer = train_tokenizer(TokenizerConfig(kind=kind, vocabulary=90), random_words(300, 1))
+    model = formats.ModelProto.FromString(sentencepiece_model(tokenizer))
+    assert [each.piece for each in model.pieces] == tokenizer.tokens(range(tokenizer.size))
+    told = model.trainer_spec
+    assert (told.model_type, told.byte_fallback) == (number, False)
+    assert (told.pad_id, told.bos_id, told.eos_id, told.unk_id) == (0, 1, 2, 3)
+    assert [told.pad_piece, told.bos_piece, told.eos_piece, told.unk_piece] == tokenizer.tokens(range(4))
+    told = model.normalizer_spec
+    assert (told.name, told.precompiled_charsmap) == ("identity", b"")
+    assert told.add_dummy_prefix
+    assert told.remove_extra_whitespaces
+    assert told.escape_whitespaces
+
+
+def test_numbers_are_written_seven_bits_a_byte() -> None:
+    for value in (0, 1, 126, 127, 128, 129, 255, 256, 2**14 - 1, 2**14, 10**9):
+        written = _varint(value)
+        assert sum((byte & 127) << (7 * place) for place, byte in enumerate(written)) == value
+        assert [byte > 127 for byte in written] == [True] * (len(written) - 1) + [False]
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])

@@ -141,8 +141,9 @@ def few_words() -> list[Passage]:
 
 def test_bidaf_is_its_equations() -> None:
     model = model_of("bidaf", shared_ngrams=2, modeling_layers=1).eval()
-    one_layer = RecurrentEncoder("lstm", 8, 8, 1, False, 0.0, "both")
-    assert [each.shape for each in model.ending.parameters()] == [each.shape for each in one_layer.parameters()]
+    for part, width in ((model.encoder, model.embed.width + 2), (model.ending, 8)):
+        one_layer = RecurrentEncoder("lstm", width, 8, 1, False, 0.0, "both")
+        assert [each.shape for each in part.parameters()] == [each.shape for each in one_layer.parameters()]
     together, *rows = few_words()
     found = model.point(together)
     for row, given in enumerate(rows):
