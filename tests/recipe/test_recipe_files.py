@@ -1,10 +1,17 @@
 """Each recipe of the repository is short, and says what it is, its command, and only figures that are on record."""
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
+from transduce.core.errors import InputError
+from transduce.recipe.recipe import load_recipe, parse_recipe
+from transduce.training.display import Display
+from transduce.training.dry_run import dry_run
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "benchmarks" / "results" / "recipes"
@@ -36,3 +43,44 @@ def test_a_result_in_a_recipe_is_on_record(path: Path) -> None:
     figures = {figure for line in stated for figure in re.findall(r"\d+\.\d+", line)}
     assert figures <= recorded_figures(path.stem)
     assert bool(figures) == bool(stated)
+
+
+TRAINED = [path for path in RECIPES if path.parent.name != "compare"]
+QUICK = {  # one of each task, of those with the smallest data
+    "babi": "question_answering",
+    "cora": "node_classification",
+    "fsdd-strings": "speech_recognition",
+    "g2p": "translation",
+    "mutag": "graph_classification",
+    "ntm-copy": "algorithmic",
+    "parsing-rnn": "parsing",
+    "sst2": "classification",
+    "sst5-tree-lstm": "tree_classification",
+    "tinyshakespeare": "language_modelling",
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[] if path.stem in QUICK else [pytest.mark.slow], id=path.stem) for path in TRAINED],
+)
+def test_a_dry_run_of_each_recipe_shows_its_figures(path: Path, data_root: Path) -> None:
+    """Left out where its data, or the model that it starts from, is not there."""
+    table = load_recipe(path).to_table()
+    if "root" in table["data"]:
+        table["data"]["root"] = table["data"]["root"].replace("../shared/data", str(data_root))
+    recipe = parse_recipe(table, path.stem)
+    assert QUICK.get(path.stem, recipe.task.kind) == recipe.task.kind  # type: ignore[attr-defined]
+    shown = io.StringIO()
+    try:
+        figures = dry_run(recipe, Display(Console(file=shown, width=200)))
+    except InputError as error:
+        if "no such file" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert figures["parameters"] > 0
+    assert figures["examples"] > 0
+    assert figures["memory_bytes"]["activations"] > 0
+    assert 1 <= figures["sentences_a_batch"] <= figures["examples"]
+    assert all(0 <= share < 1 for share in figures["padding"].values())
+    assert f"{figures['parameters']:,}" in shown.getvalue()

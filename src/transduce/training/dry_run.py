@@ -1,7 +1,10 @@
 """What a recipe would do: the resolved recipe, parameters, memory and batches, before hours are spent on it."""
 
+import math
+from collections.abc import Iterable
+from itertools import islice
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
@@ -22,6 +25,18 @@ PLANNED = 2000  # batches that are looked at
 MOMENTS = {"adamw": 2, "muon": 2, "sgd": 1, "rmsprop": 2}  # of every weight, at most
 
 
+Positions = tuple[int, int]  # those that hold a token, and all
+
+
+class _Seen(NamedTuple):
+    """Of a batch."""
+
+    examples: int
+    units: int
+    source: Positions
+    target: Positions
+
+
 def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     """Show and return the figures; nothing is trained and no run directory made."""
     import tomli_w
@@ -33,8 +48,7 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
     trained = new_training(recipe, task)
     batches = data.batches(recipe.batch, recipe.training.seed)
     load = batches_of(batches.stores, task.columns, device())
-    first = [load(rows) for rows, _ in zip(batches.epoch(0), range(PLANNED), strict=False)]
-    largest = max(first, key=_size)
+    largest, seen = _looked_at(load(rows) for rows in islice(batches.epoch(0), PLANNED))
     precision = resolve_precision(recipe.training.precision, device())
     parameters = sum(weight.numel() for weight in trained.model.parameters())
     activations = activation_bytes(trained.model, trained.objective, largest, precision)
@@ -46,11 +60,11 @@ def dry_run(recipe: Recipe, display: Display) -> dict[str, Any]:
         "batch": {"tokens": recipe.batch.tokens, "accumulate": recipe.training.accumulate},
         "batches_an_epoch": batches.count(0),
         "examples": sum(len(store) for store in batches.stores),
-        "sentences_a_batch": mean(batch.examples for batch in first),
-        "target_tokens_a_batch": mean(batch.units for batch in first),
+        "sentences_a_batch": mean(each.examples for each in seen),
+        "target_tokens_a_batch": mean(each.units for each in seen),
         "padding": {
-            "target": padding([each for batch in first for each in nodes(batch.targets)]),
-            "source": padding([each for batch in first for each in nodes(batch.inputs)]),
+            "target": _padding(each.target for each in seen),
+            "source": _padding(each.source for each in seen),
         },
     }
     display.console.print(_table(figures))
@@ -63,11 +77,27 @@ def _size(batch: Batch) -> int:
     return max([*graphs, *(each.values.numel() for each in batch.sequences())])
 
 
-def padding(sequences: list[Any]) -> float:
+def _looked_at(batches: Iterable[Batch]) -> tuple[Batch, list[_Seen]]:
+    """The largest of the batches, and what is noted of each; no more than two are held at once."""
+    largest, seen = None, []
+    for batch in batches:
+        seen.append(_Seen(batch.examples, batch.units, _positions(batch.inputs), _positions(batch.targets)))
+        if largest is None or _size(batch) > _size(largest):
+            largest = batch
+    assert largest is not None  # a store without examples is refused before
+    return largest, seen
+
+
+def _positions(side: Any) -> Positions:
+    """Of what is padded."""
+    padded = [each for each in nodes(side) if isinstance(each, Padded)]
+    return sum(int(each.lengths.sum()) for each in padded), sum(math.prod(each.values.shape[:2]) for each in padded)
+
+
+def _padding(counts: Iterable[Positions]) -> float:
     """The share of positions that hold no token."""
-    padded = [each for each in sequences if isinstance(each, Padded)]
-    positions = sum(each.values.shape[0] * each.values.shape[1] for each in padded)
-    return 1 - sum(int(each.lengths.sum()) for each in padded) / positions if positions else 0.0
+    held, positions = map(sum, zip(*counts, strict=True))
+    return 1 - held / positions if positions else 0.0
 
 
 def _table(figures: dict[str, Any]) -> Table:
