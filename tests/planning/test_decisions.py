@@ -1,9 +1,11 @@
 """What is decided for corpora of every size and kind: valid recipes, which grow with the data."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from recorded_decisions import CHINESE, COMMANDS, CORPORA, RECORD, SIZES, TEXT, corpora, decided
 
 from transduce.planning.decisions import (
     Decision,
@@ -15,34 +17,9 @@ from transduce.planning.decisions import (
     smaller,
     usual_size,
 )
-from transduce.planning.facts import SAMPLED, Facts, SideFacts
+from transduce.planning.facts import SAMPLED, Facts
 from transduce.planning.tags import Tags
 from transduce.recipe.recipe import Recipe, parse_recipe
-
-SIZES = [10, 200, 10_000, 1_000_000]
-TEXT = SideFacts(words=12, characters=65, longest=200, word_length=4.5, alphabet=90, types=12_000, closing=0.08)
-WORD = SideFacts(words=1, characters=8, longest=20, word_length=8, alphabet=40, types=8_000)
-PHONES = SideFacts(words=7, characters=14, longest=40, word_length=1.2, alphabet=40, types=50)
-CHINESE = SideFacts(words=1.1, characters=14, longest=60, word_length=12, alphabet=3_000, types=9_000, unspaced=0.9)
-LONG = SideFacts(words=500, characters=2_800, longest=20_000, word_length=4.6, alphabet=120, types=40_000, closing=0.1)
-TITLE = SideFacts(words=5, characters=30, longest=90, word_length=5, alphabet=90, types=9_000, closing=0.03)
-COMMANDS = SideFacts(words=8, characters=50, longest=90, word_length=5.5, alphabet=20, types=12)
-QUERIES = SideFacts(words=19, characters=150, longest=400, word_length=7, alphabet=60, types=230, new=0.09)
-CORPORA = {
-    "queries": Facts(10_000, replace(QUERIES, words=8, characters=40), QUERIES, shared=1, copied=0.1, ratio=10),
-    "commands": Facts(10_000, COMMANDS, COMMANDS, shared=1, copied=0, ratio=3),
-    "sentences": Facts(10_000, TEXT, TEXT, shared=0.95, copied=0.1, ratio=1.8, languages=("en", "sw")),
-    "pronunciation": Facts(10_000, WORD, PHONES, shared=0.5, copied=0, ratio=3),
-    "Korean words": Facts(
-        10_000, replace(WORD, characters=4, alphabet=1_100, letters=67), PHONES, shared=0.0, copied=0, ratio=3
-    ),
-    "transliteration": Facts(10_000, WORD, replace(WORD, alphabet=50), shared=0.0, copied=0, ratio=2),
-    "Chinese": Facts(10_000, TEXT, CHINESE, shared=0.6, copied=0, ratio=8, languages=("en", "zh")),
-    "titles": Facts(10_000, LONG, TITLE, shared=1, copied=0.4, ratio=200),
-    "inflection": Facts(
-        10_000, replace(WORD, words=3, characters=25), replace(WORD, words=1.4), shared=1, copied=0, ratio=3, columns=2
-    ),
-}
 
 
 def table(decisions: list[Decision]) -> dict[str, Any]:
@@ -60,6 +37,12 @@ def table(decisions: list[Decision]) -> dict[str, Any]:
 
 def recipe(facts: Facts) -> Recipe:
     return parse_recipe(table([*decide(facts), *schedule(deserved_updates(facts), "why")]), "decided")
+
+
+def test_decisions_are_those_on_record() -> None:
+    """Where one was meant to change: python tests/planning/recorded_decisions.py."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    assert {name: decided(facts, size) for name, facts, size in corpora()} == record
 
 
 @pytest.mark.parametrize("pairs", SIZES)

@@ -46,18 +46,7 @@ def test_a_result_in_a_recipe_is_on_record(path: Path) -> None:
 
 
 TRAINED = [path for path in RECIPES if path.parent.name != "compare"]
-QUICK = {  # one of each task, of those with the smallest data
-    "babi": "question_answering",
-    "cora": "node_classification",
-    "fsdd-strings": "speech_recognition",
-    "g2p": "translation",
-    "mutag": "graph_classification",
-    "ntm-copy": "algorithmic",
-    "parsing-rnn": "parsing",
-    "sst2": "classification",
-    "sst5-tree-lstm": "tree_classification",
-    "tinyshakespeare": "language_modelling",
-}
+QUICK = {"cora", "g2p", "mutag", "ntm-copy", "tinyshakespeare"}  # each of another task
 
 
 @pytest.mark.parametrize(
@@ -70,7 +59,6 @@ def test_a_dry_run_of_each_recipe_shows_its_figures(path: Path, data_root: Path)
     if "root" in table["data"]:
         table["data"]["root"] = table["data"]["root"].replace("../shared/data", str(data_root))
     recipe = parse_recipe(table, path.stem)
-    assert QUICK.get(path.stem, recipe.task.kind) == recipe.task.kind  # type: ignore[attr-defined]
     shown = io.StringIO()
     try:
         figures = dry_run(recipe, Display(Console(file=shown, width=200)))
