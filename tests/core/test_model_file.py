@@ -302,6 +302,36 @@ def test_no_file_is_explained(tmp_path: Path) -> None:
         find_model_file(tmp_path)
 
 
+@pytest.mark.parametrize("suffix", ["pt", "pth", "bin", "ckpt", "pkl", "pickle"])
+def test_a_pickle_is_refused_with_what_to_do(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"m.{suffix}").touch()
+    with pytest.raises(InputError, match=r"is a pickle\. Opening one can run code.* transduce convert FOLDER model"):
+        find_model_file(tmp_path / f"m.{suffix}")
+
+
+def test_models_of_others_are_converted_first(tmp_path: Path) -> None:
+    (tmp_path / "m.npz").touch()
+    with pytest.raises(
+        InputError, match=r"of Marian; convert it first: transduce convert \S+m\.npz model\.safetensors"
+    ):
+        find_model_file(tmp_path / "m.npz")
+    for name in ("config.json", "pytorch_model.bin", "model-00001-of-00002.safetensors"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"of Hugging Face; convert it first: transduce convert {tmp_path} model"):
+        find_model_file(tmp_path)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a/m.safetensors", "s3://bucket/m", "hf://org/name"])
+def test_a_url_is_told_from_a_missing_file(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=f"^{url}: this is a URL"):
+        find_model_file(url)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / Path(url)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert find_model_file(url) == Path(url)  # a file is a file, however it is called
+
+
 # ---- weights
 
 

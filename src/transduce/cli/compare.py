@@ -1,11 +1,13 @@
 """`transduce compare FILE [key=value ...] --budget 20m --run DIR`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from transduce.cli import options
+from transduce.core.errors import InputError
 
 
 def compare(
@@ -44,8 +46,20 @@ def compare(
     from transduce.training.display import Display
 
     use_device(device)
+    _refuse_models([comparison, *(Path(each) for each in overrides or [])])
     loaded = load_comparison(comparison, overrides or [], budget)
     folder = run or Path("runs") / "compare" / loaded.name
     console = Console()
     show(run_comparison(loaded, folder, Display(console)), console)
     console.print(f"{folder / 'compare.html'}, {folder / 'compare.json'}", highlight=False, soft_wrap=True)
+
+
+def _refuse_models(given: list[Path]) -> None:
+    """Raises InputError for trained models in the place of a comparison: another command compares those."""
+    first, *_ = given
+    if first.is_dir() or first.suffix == ".safetensors":
+        models = " ".join(shlex.quote(str(path)) for path in given if path.exists())
+        raise InputError(
+            f"{first}: expected a comparison (TOML), whose variants are trained. Trained models are compared by: "
+            f"transduce evaluate {models} --source TEST --reference TEST"
+        )

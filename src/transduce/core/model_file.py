@@ -49,14 +49,18 @@ TABLES = ("config", "tokenizer", "columns", "provenance", "metrics", "tied")
 NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
+CONVERT = "transduce convert {} model.safetensors"
 UNSAFE = (
     "this looks like a PyTorch checkpoint, which is a pickle. Opening one can run code, so Transduce never does; give "
-    "the model.safetensors of a run."
+    "the model.safetensors of a run. A model of Hugging Face is converted first, if its folder holds safetensors: "
+    f"{CONVERT.format('FOLDER')}"
 )
 NO_MODELS = {
     ".toml": "this is a recipe, not a model; train it first: transduce train {path}",
+    ".npz": f"this looks like a model of Marian; convert it first: {CONVERT.format('{path}')}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
+URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)", re.IGNORECASE)  # a Path has one slash where there were two
 TOLD = 100  # weights that a message names
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
 
@@ -179,6 +183,7 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if not path.is_dir():
         if not path.exists():
+            refuse_url(path)
             raise InputError(
                 f"{path}: there is no such file or folder; expected a model file or a run directory.{_meant(path)}"
             )
@@ -187,6 +192,8 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
         return path
     if (path / NAME).is_file():
         return path / NAME
+    if (path / "config.json").is_file():
+        raise InputError(f"{path}: this looks like a model of Hugging Face; convert it first: {CONVERT.format(path)}")
     if _is_run(path):
         begun = any((path / "checkpoints").glob("update-*.safetensors"))
         what = (
@@ -196,6 +203,14 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
         )
         raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. {what}")
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the directory of a finished run.")
+
+
+def refuse_url(path: Path) -> None:
+    """Raises InputError for a path that was meant as a URL."""
+    if url := URL.fullmatch(path.as_posix()):
+        raise InputError(
+            f"{url[1]}://{url[2]}: this is a URL, and models are read from files. Download it, and name the file."
+        )
 
 
 def _meant(path: Path) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
-from transduce.core.model_file import ModelFile
+from transduce.core.model_file import ModelFile, refuse_url
 from transduce.core.registry import suggest
 from transduce.data.columns.packed import pack
 from transduce.data.columns.tokens import Tokens
@@ -78,6 +78,7 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         InputError: there is none, or it is none that can be read; all problems are told at once.
     """
     if not path.exists():
+        refuse_url(path)
         raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
     if path.is_file() and path.suffix == ".npz":
         table, weights, columns = read_marian_npz(path, pieces)
