@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from transduce.training.display import Display
@@ -28,6 +29,23 @@ def test_a_file_gets_lines_soon_and_then_once_a_minute() -> None:
     told_at = [int(line.split()[1]) for line in lines]
     assert told_at == [5, 15, 35, 75, 135, 195, 255, 315, 375]
     assert lines[-1].endswith("6:15 elapsed, 0:25 left")
+
+
+def test_a_notebook_needs_no_widgets(recwarn: pytest.WarningsRecorder) -> None:
+    display = Display(Console(file=io.StringIO(), force_jupyter=True))
+    with display.busy("measuring the speed"), display.count("lines", 2) as advance:
+        advance(2)
+    with display.several({"one": 10}) as show:
+        show("one", 5, 1.0, 100.0)
+    told(display, 3, 1.0)
+    assert not [each for each in recwarn if "ipywidgets" in str(each.message)]
+
+
+def test_a_terminal_shows_that_something_is_done() -> None:
+    display, file = shown(terminal=True)
+    with display.busy("measuring the speed"):
+        pass
+    assert "measuring the speed" in file.getvalue()
 
 
 def test_slow_updates_get_a_line_each() -> None:

@@ -191,7 +191,7 @@ class _Planner:
 
     def _measured(self, size: Size, seconds: float) -> Speed:
         """The speed of a recipe with a model of this size, measured for so long at most."""
-        with self.display.console.status("measuring the speed"):
+        with self.display.busy("measuring the speed"):
             return measure(self.first_recipe(size), self.display, seconds)
 
     def first_recipe(self, size: Size) -> Recipe:

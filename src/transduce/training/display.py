@@ -5,7 +5,7 @@ In a notebook both are one output of the cell, which is rewritten in place (`not
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 from rich.console import Console
@@ -92,6 +92,12 @@ class Display:
         with Bars(console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.advance(task, done)
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """A sign of life on a terminal inside. In a notebook rich would ask for ipywidgets, which nobody needs here."""
+        with self.console.status(what) if self.console.is_terminal else nullcontext():
+            yield
 
     def _bars(self) -> Bars:
         return Bars(
