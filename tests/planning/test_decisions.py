@@ -115,7 +115,7 @@ def test_only_summaries_get_a_pointer() -> None:
     for facts, compresses in [
         (titles, True),
         (replace(titles, copied=0.1), False),
-        (replace(titles, target=replace(TITLE, words=200)), False),
+        (replace(titles, target=replace(titles.target, words=200)), False),
         (replace(titles, source=TEXT), False),
         (CORPORA["sentences"], False),
         (CORPORA["queries"], False),
