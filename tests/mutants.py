@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
 import sys
 import tempfile
@@ -38,6 +39,9 @@ PASSED, FAILED = "passed", "failed"
 OPTIONS = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 NO_TESTS = 5
 """How pytest ends when all tests of the files are slow."""
+
+MEMORY = 8 << 30
+"""Bytes of a run of tests: a loop that a fault keeps from ending may also fill a list."""
 
 STARTED_ONCE = multiprocessing.get_context("forkserver")
 """Each run of tests is a fork of a process that has imported the libraries, which takes longer than most tests."""
@@ -190,6 +194,7 @@ def run_pytest(folder: Path, paths: list[str], log: Path, options: list[str]) ->
     """In a process of its own, which has the libraries already."""
     os.chdir(folder)
     sys.path[:0] = paths
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
