@@ -68,6 +68,23 @@ def other_memory_for_norm_and_bias(pipeline: Pipeline) -> None:
         block_of(pipeline, side).feed_forward.inner.bias.data = torch.randn(24)
 
 
+def through_data(pipeline: Pipeline) -> None:
+    for parameter in pipeline.model.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+
+
+def one_head_through_data(pipeline: Pipeline) -> None:
+    block_of(pipeline).self_attention.key_value.weight.data[16 + 5] = 3.0  # one row of the values
+
+
+def one_column_through_data(pipeline: Pipeline) -> None:
+    block_of(pipeline, "encoder").feed_forward.outer.weight.data[:, 7] *= -9
+
+
+def one_word_through_numpy(pipeline: Pipeline) -> None:
+    pipeline.model.get_parameter("output.weight").detach().numpy()[9] *= -3
+
+
 def norms_of_every_second_number(pipeline: Pipeline) -> None:
     for side in ("encoder", "decoder"):
         norm = block_of(pipeline, side).self_residual.norm
@@ -126,6 +143,10 @@ def another_activation(pipeline: Pipeline) -> None:
 
 CHANGES: list[Callable[[Pipeline], None]] = [
     in_place,
+    through_data,
+    one_head_through_data,
+    one_column_through_data,
+    one_word_through_numpy,
     one_weight_inside_inference_mode,
     one_embedding_in_place,
     other_memory_for_norm_and_bias,

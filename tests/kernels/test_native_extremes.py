@@ -158,7 +158,7 @@ def test_the_greatest(columns: int) -> None:
 @pytest.mark.parametrize("lstm", [0, 1])
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 0, 0), (2, 1, 1, 1, 1), (3, 5, 2, 3, 7), (127, 1, 1, 2, 1)], ids=str)
 @pytest.mark.parametrize(("rows", "steps"), [(0, 2), (2, 0), (1, 1), (3, 2)])
-def test_external_memory(rows: int, steps: int, sizes: tuple[int, ...], lstm: int) -> None:
+def test_external_memory(rows: int, steps: int, sizes: tuple[int, int, int, int, int], lstm: int) -> None:
     """Rows do not know each other: each is as it is alone, and its gradients too."""
     slots, width, read, write, _ = sizes
     controller, heads = 3, read + write

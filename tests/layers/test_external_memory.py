@@ -25,7 +25,8 @@ class Said(NamedTuple):
 
 def weightings(said: Said, memory_NM: Tensor, before_N: Tensor, steps: int = 1) -> Tensor:
     """(T, N): where the head is, of a memory that nobody writes to."""
-    sizes = MemorySizes(*memory_NM.shape, read=1, write=0, reach=0)
+    slots, width = memory_NM.shape
+    sizes = MemorySizes(slots, width, read=1, write=0, reach=0)
     memory = ExternalMemory(1, sizes, 0.0).to(memory_NM.dtype)
     parameters = [*said.key, said.strength, said.exponent, said.gate, 0.0]
     memory.heads.weight.data = torch.zeros(len(parameters), 1, dtype=memory_NM.dtype)
@@ -74,3 +75,4 @@ def test_heads_begin_at_the_first_slot() -> None:
     first_BH = state.weighting[..., 0]
     torch.testing.assert_close((first_BH / (1 - first_BH)).log(), torch.full((2, 4), 3.0), rtol=0, atol=0.4)
     assert torch.equal(state.memory, torch.full((2, 64, 2), 0.25))
+    assert (state.read != 0).all(), "what was read before the first step is drawn"

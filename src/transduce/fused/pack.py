@@ -3,7 +3,7 @@
 from torch import nn
 
 from transduce.fused.stack import FusedBlocks
-from transduce.kernels.matmul import Precision, pack_products
+from transduce.kernels.matmul import PacksOwnWeight, Precision, pack_products
 from transduce.layers.stack import Stack
 
 
@@ -14,6 +14,18 @@ def pack_all(model: nn.Module, precision: Precision = "fp32") -> None:
         InputError: this machine has no int8 products.
     """
     pack_products(model, precision)
+    _attach_kernels(model)
+
+
+def pack_again(model: nn.Module) -> None:
+    """Pack all weights that are packed, each in its precision, as they are now."""
+    for module in model.modules():
+        if isinstance(module, PacksOwnWeight) and module.packed is not None:
+            module.pack_again()
+    _attach_kernels(model)
+
+
+def _attach_kernels(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, Stack):
             module.fused = FusedBlocks()

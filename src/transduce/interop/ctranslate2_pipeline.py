@@ -65,8 +65,8 @@ class CTranslate2Pipeline(Pipeline):
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{folder}: CTranslate2 cannot read this model: {error}.") from None
 
-    @property
-    def model(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]  # nobody sets it
+    def model(self) -> Any:
         """None that could be looked into. Raises InputError always."""
         raise InputError(NO_MODEL)
 

@@ -19,6 +19,7 @@ from transduce.kernels.cpu import capabilities, foreign_x86
 from transduce.kernels.int8 import Int8
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.native.tensors import can_pack
+from transduce.kernels.weight_sample import WeightSample
 
 Precision = Literal["fp32", "int8"]
 Product = Callable[[Tensor], Tensor]  # x (.., I) -> x W^T + b (.., O), of one weight and one bias
@@ -44,7 +45,7 @@ class Snapshot:
     """The state of some tensors at one time, to find out whether copies made from them are still valid.
 
     It notices in-place changes and replaced tensors. It does not notice writes through `weight.data` or through a NumPy
-    array that shares the memory. After these, call `pack_all`, or write with `with torch.no_grad(): weight.copy_(..)`.
+    array that shares the memory; for these a pipeline watches its model (`transduce.fused.watch`).
 
     Args:
         copied: tensors that were copied.
@@ -76,12 +77,15 @@ class PacksOwnWeight(nn.Module):
     packed: Product | None = None
     _precision: Precision = "fp32"
     _made_of: Snapshot | None = None
+    sample: WeightSample | None = None
+    """Of the weight when it was packed; None if it is not."""
 
     def pack(self, precision: Precision = "fp32") -> None:
         """Pack the weight, for prediction only. If weight or bias change later, they are packed again."""
         weight, bias = self._parameters["weight"], self._parameters.get("bias")
         assert weight is not None
         self.packed, self._precision = pack(weight, bias, precision), precision
+        self.sample = None if self.packed is None else WeightSample(weight)
         self._made_of = Snapshot((weight,) if bias is None else (weight, bias))
 
     def up_to_date(self) -> Product | None:
@@ -92,8 +96,12 @@ class PacksOwnWeight(nn.Module):
         if weight is None:
             return None
         if self._made_of is None or not self._made_of.shows((weight,) if bias is None else (weight, bias)):
-            self.pack(self._precision)
+            self.pack_again()
         return self.packed
+
+    def pack_again(self) -> None:
+        """Pack weight and bias as they are now, in the same precision."""
+        self.pack(self._precision)
 
 
 class Linear(PacksOwnWeight, nn.Linear):

@@ -13,6 +13,7 @@ from transduce.core.model_file import ModelFile, load_model_file
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
+from transduce.fused.watch import FollowsWeights
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
 from transduce.inference.familiarity import Familiarity
@@ -48,14 +49,14 @@ if TYPE_CHECKING:
     from transduce.interpret.look_back import LookBack
 
 
-class Pipeline:
+class Pipeline(FollowsWeights):
     """Text in, predictions out: what `transduce.load` returns. Calling it is `predict`.
 
     recipe: what the model was trained with.
     metrics: of the best validation, as its file has them.
     provenance: data, versions and machine that it was trained with, as its file has them.
     task: columns, predictor and metrics.
-    model: the torch module, in evaluation mode.
+    model: the torch module, in evaluation mode. Change its weights in place, and predictions follow.
     others: the tasks of an ensemble's further members.
     lexicon: what a shortlist is made of; None = the file holds none.
     precision: of matrix products.
