@@ -13,7 +13,7 @@ from transduce.api.examples import Columns
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.data.files import fingerprint
-from transduce.planning.inputs import Named, names_data, resolve_inputs
+from transduce.planning.inputs import HELD_OUT, Named, names_data, resolve_inputs
 from transduce.planning.languages import parse_languages
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.planned_run import planned_run
@@ -91,18 +91,18 @@ def _of_files(asked: Asked, run: Path | None, display: Display, force: bool) -> 
     one, other = asked.columns or (None, None)
     target = None if asked.target is None else Path(asked.target)
     columns = () if one is None else (one,)
-    held_out = {key: path for part, given in asked.held_out.items() for key, path in _two_sides(part, given).items()}
-    named = Named(Path(asked.source), target, columns, other, languages=_languages(asked), **held_out)
+    validation, test = (_two_sides(part, asked.held_out.get(part)) for part in HELD_OUT)
+    named = Named(Path(asked.source), target, columns, other, None, None, _languages(asked), *validation, *test)
     folder = run or Path("runs") / resolve_inputs(named).name
     return _planned(folder, named, asked, {}, display, force), folder
 
 
-def _two_sides(part: str, given: Any) -> dict[str, Path]:
-    """The files of a held-out part as fields of `Named`. Raises InputError for what is neither one path nor two."""
-    paths = given if isinstance(given, tuple) else () if given is None else (given,)
-    if len(paths) > 2 or not all(isinstance(path, PATHS) for path in paths):
+def _two_sides(part: str, given: Any) -> tuple[Path | None, Path | None]:
+    """The files of a held-out part, source and target. Raises InputError for what is neither one path nor two."""
+    source, target = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    if not all(path is None or isinstance(path, PATHS) for path in (source, target)):
         raise InputError(f"{part}: expected a path, or the paths of both sides in a tuple, as source is a path.")
-    return {name: Path(path) for name, path in zip((part, f"{part}_target"), paths, strict=False)}
+    return Path(source) if source else None, Path(target) if target else None
 
 
 def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tuple[TrainingPlan, Path]:

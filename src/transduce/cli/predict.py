@@ -210,7 +210,8 @@ def predict(
 
         def predicted(line: str) -> "list[Prediction]":
             _tell_unfamiliar(pipeline, [line])
-            return pipeline.predict([line], tell=tell, **common)  # type: ignore[no-any-return]
+            found: list[Prediction] = pipeline.predict([line], tell=tell, **common)
+            return found
 
         answer(predicted, write)
         return

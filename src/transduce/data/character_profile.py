@@ -108,9 +108,13 @@ class CharacterProfile:
         """As a model file has it; None where it has none, or another kind of note."""
         if not isinstance(noted, Mapping):
             return None
-        frequent, counts, others, rest = (noted.get(key) for key in ("frequent", "counts", "others", "rest"))
-        texts = isinstance(frequent, str) and isinstance(others, str)
-        if not texts or not isinstance(counts, list) or len(frequent) != len(counts) or not frequent:
+        frequent: Any = noted.get("frequent")
+        counts: Any = noted.get("counts")
+        others: Any = noted.get("others")
+        rest: Any = noted.get("rest")
+        if not isinstance(frequent, str) or not isinstance(others, str) or not isinstance(counts, list):
+            return None
+        if not frequent or len(frequent) != len(counts):
             return None
         if not all(type(each) is int and each >= 0 for each in (*counts, rest)):
             return None

@@ -121,6 +121,7 @@ def _task(facts: Facts) -> list[Decision]:
         for key, code in (("source", source), ("target", target))
         if code
     ]
+    metrics: tuple[str, ...]
     if facts.of_words or facts.target.kind in ("symbols", "closed"):
         unit = _unit(facts, facts.target)[0]
         rate = "per" if facts.target.kind == "symbols" else "cer" if unit == "character" else "wer"

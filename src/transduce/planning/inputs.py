@@ -40,6 +40,7 @@ from transduce.training.run_directory import RESOLVED
 
 BARS = " ||| "  # between source and target, as fast_align has them
 HELD_OUT = ("validation", "test")
+HELD_OUT_FILES = ("validation", "validation_target", "test", "test_target")  # of `Named`
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ class Named:
     def held_out(self, part: str) -> "Named | None":
         """The files of "validation" or "test" by themselves, with the same columns."""
         source, target = getattr(self, part), getattr(self, f"{part}_target")
-        columns = self._columns if target is None else ((), None, None, None)
-        return Named(source, target, *columns, self.languages) if source else None
-
-    @property
-    def _columns(self) -> tuple[Any, ...]:
-        return self.columns, self.target_column, self.source_separator, self.separator
+        if source is None:
+            return None
+        if target is not None:
+            return Named(source, target, languages=self.languages)
+        columns = self.columns, self.target_column, self.source_separator, self.separator
+        return Named(source, None, *columns, self.languages)
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,10 @@ def _check_held_out(named: Named) -> None:
 def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:
     """With files for validation or test; what was guessed of the training file's columns holds for them, too."""
     found = _like_training(inputs, named) or (_two_files(named) if named.target is not None else _one(named))
-    both = {"named": (*inputs.named, part), "notes": (*inputs.notes, *found.notes)}
+    inputs = replace(inputs, named=(*inputs.named, part), notes=(*inputs.notes, *found.notes))
     if part == "validation":
-        return replace(inputs, validation=found.train, **both)
-    return replace(inputs, tests={"test": found.train}, **both)
+        return replace(inputs, validation=found.train)
+    return replace(inputs, tests={"test": found.train})
 
 
 def _like_training(inputs: Inputs, named: Named) -> Inputs | None:

@@ -10,7 +10,7 @@ from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.run_paths import from_run, in_run
 from transduce.planning.decisions import Decision
-from transduce.planning.inputs import Named
+from transduce.planning.inputs import HELD_OUT_FILES, Named
 from transduce.planning.plan import TrainingPlan, make_plan
 from transduce.planning.promise import Promise, in_words, taken
 from transduce.planning.writing import decisions_table
@@ -20,7 +20,7 @@ from transduce.training.display import Display
 from transduce.training.run_directory import check_recipe, movable
 
 NAME = "plan.json"  # in a run directory
-PATHS = ("source", "target", "validation", "validation_target", "test", "test_target")  # of what was asked for
+PATHS = ("source", "target", *HELD_OUT_FILES)  # of what was asked for
 
 
 def planned_run(
