@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from transduce.data.character_profile import CharacterProfile, counted
-from transduce.data.tags import leading_tags
+from transduce.data.tags import leading_tags, tags_of
 from transduce.data.text_ids import Tokenizer
 
 LOOKED_AT, CUT = 10_000, 1_000  # texts of an input whose characters are counted; that are cut into tokens
@@ -82,11 +82,7 @@ class Familiarity:
         unknown = self._unknown(listed[:CUT])
         if self.source is None:
             return InputFamiliarity(unknown=unknown, texts=len(listed))
-        every, unread = Counter[str](), 0
-        for text in listed:
-            characters = self._counted(text)
-            unread += self.source.unseen(characters) > MOSTLY
-            every.update(characters)
+        every, unread = self._counted(*listed), sum((self.unseen(text) or 0) > MOSTLY for text in listed)
         return InputFamiliarity(self.source.unseen(every), unknown, len(listed), unread, self._is_exchanged(every))
 
     def _unknown(self, texts: Sequence[str]) -> float:
@@ -95,10 +91,12 @@ class Familiarity:
         found = Counter(token for ids in self.tokenizer.encode(texts) for token in ids)
         return found[self.tokenizer.unknown] / max(1, found.total())
 
-    def _counted(self, text: str) -> "Counter[str]":
-        if self.tokenizer is None:
-            return counted([text])
-        return counted([self.tokenizer.normalized(text[len(leading_tags(self.tokenizer, text)) :])])
+    def _counted(self, *texts: str) -> "Counter[str]":
+        tokenizer = self.tokenizer
+        if tokenizer is None:
+            return counted(texts)
+        untagged = (text[len(leading_tags(tokenizer, text)) :] for text in texts) if tags_of(tokenizer) else texts
+        return counted([tokenizer.normalized("\n".join(untagged))])
 
     def _is_exchanged(self, characters: "Counter[str]") -> bool:
         if self.source is None or self.target is None or characters.total() < LONG:
