@@ -16,7 +16,7 @@ def read_source(path: Path | None) -> list[str]:
     the carriage return of a line's end on Windows.
 
     Raises:
-        InputError: not UTF-8; the lines are named. Standard input is closed.
+        InputError: not UTF-8; the lines are named. Standard input is closed, or does not end; a line does not.
     """
     if path is not None:
         from transduce.data.files import text_lines
@@ -24,14 +24,16 @@ def read_source(path: Path | None) -> list[str]:
         return list(text_lines(path))
     if sys.stdin is None:
         raise InputError("there is nothing to read: standard input is closed. Name a file with --source.")
-    raw = sys.stdin.buffer.read().removeprefix(BOM_UTF8)
-    parts = raw.split(b"\n")
-    if parts[-1] == b"":
-        parts.pop()
+    from transduce.data.files import BLOCK_BYTES
+    from transduce.data.limits import BoundedStream, split_lines
+
+    stream = BoundedStream("standard input", sys.stdin.buffer)
+    parts = split_lines(iter(lambda: stream.read(BLOCK_BYTES), b""), "standard input")
     lines, wrong = [], []
     for number, part in enumerate(parts, 1):
+        text = part.removeprefix(BOM_UTF8) if number == 1 else part
         try:
-            lines.append(part.removesuffix(b"\r").decode("utf-8"))
+            lines.append(text.removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError as error:
             wrong.append(f"standard input, line {number}: not UTF-8 ({error.reason}).")
     if wrong:

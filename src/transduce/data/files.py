@@ -7,34 +7,36 @@ A carriage return, U+2028, U+0085 and every other separator stay in the text, so
 for `wc -l`, for git, and for the other side of a parallel corpus.
 """
 
+import bz2
 import gzip
 import hashlib
 import io
 import lzma
 import zipfile
-import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from transduce.core import atomic
+from transduce.core.atomic import human_size
 from transduce.core.cache import recall, remember, state_of
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
+from transduce.data.limits import DAMAGED, BoundedStream, Reads, split_lines
 from transduce.data.remote import local_copy, url_of, writing_url
 
 BLOCK_BYTES = 1 << 20
+LARGEST_DOCUMENT = 1_000_000_000  # bytes
 BAD_LINES_NAMED = 10
 REMEMBERED = 1 << 20  # bytes of a file from which its fingerprint is remembered
 PACKERS = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".csv", ".jsonl", ".tmx")  # hold both sides of pairs in columns
-DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
-def open_bytes(path: str | Path) -> BinaryIO:
-    """The file's decompressed bytes as a stream; `.gz`, `.zst` and `.xz` are told by suffix.
+def open_bytes(path: str | Path) -> BoundedStream:
+    """The file's unpacked bytes, as far as they keep to `transduce.data.limits`; how it is packed, its suffix tells.
 
     Raises:
         InputError: the file is missing (the nearest name in its folder is suggested), is a folder, or
@@ -52,23 +54,48 @@ def suffix_of(path: Path) -> str:
     return next((each.lower() for each in reversed(path.suffixes) if each.lower() not in PACKERS), "")
 
 
-def _open_by_suffix(path: Path) -> BinaryIO:
+def _open_by_suffix(path: Path) -> BoundedStream:
     if archive := archive_of(path):
         return _member(archive, path)
-    match path.suffix.lower():
-        case ".gz":
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        case ".xz":
-            return cast(BinaryIO, lzma.open(path, "rb"))
-        case ".zst":
-            try:
-                import pyarrow
-            except ModuleNotFoundError:  # the package without torch does not bring it
-                raise InputError(f"{path}: .zst needs pyarrow, which is not installed: pip install pyarrow.") from None
+    return unpacking(path, path.suffix.lower())
 
-            return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
+
+def unpacking(path: Path, suffix: str) -> BoundedStream:
+    """A file that is packed as `suffix` says; a plain one where that is none of a packer."""
+    file = _CountedFile(path)
+    packed = cast(BinaryIO, io.BufferedReader(file, BLOCK_BYTES))
+    match suffix:
+        case ".gz" | ".tgz":
+            stream = cast(Reads, gzip.GzipFile(fileobj=packed, mode="rb"))
+        case ".xz":
+            stream = cast(Reads, lzma.open(packed))  # noqa: SIM115 (the caller's)
+        case ".bz2":
+            stream = cast(Reads, bz2.open(packed))  # noqa: SIM115 (the caller's)
+        case ".zst":
+            stream = _zstd(path, packed)
         case _:
-            return path.open("rb")
+            return BoundedStream(path, packed, sized=not path.is_fifo())
+    return BoundedStream(path, stream, lambda: file.count, beneath=packed)
+
+
+class _CountedFile(io.FileIO):
+    """A file of which `count` bytes were read."""
+
+    count = 0
+
+    def readinto(self, buffer: Any) -> int:
+        """As that of any file."""
+        read = super().readinto(buffer) or 0
+        self.count += read
+        return read
+
+
+def _zstd(path: Path, packed: BinaryIO) -> Reads:
+    try:
+        import pyarrow
+    except ModuleNotFoundError:  # the package without torch does not bring it
+        raise InputError(f"{path}: .zst needs pyarrow, which is not installed: pip install pyarrow.") from None
+    return cast(Reads, pyarrow.CompressedInputStream(pyarrow.PythonFile(packed, mode="r"), "zstd"))
 
 
 def existing_file(path: str | Path) -> Path:
@@ -77,9 +104,7 @@ def existing_file(path: str | Path) -> Path:
     Raises:
         InputError: it is a folder, or does not exist; the nearest existing name is suggested.
     """
-    if url := url_of(path):
-        return local_copy(url)
-    path = Path(path)
+    path = local_copy(url) if (url := url_of(path)) else Path(path)
     if path.is_file() or path.is_fifo():
         return path
     if archive := archive_of(path):
@@ -130,49 +155,51 @@ def archived_names(archive: Path) -> list[str]:
     return names
 
 
-def _member(archive: Path, path: Path) -> BinaryIO:
+def _member(archive: Path, path: Path) -> BoundedStream:
     name, names = path.relative_to(archive).as_posix(), archived_names(archive)
     if name not in names:
         raise InputError(f"{path}: {archive.name} holds no such file.{suggest(name, names)}")
+    return zip_member(archive, name)
+
+
+def zip_member(archive: Path, name: str) -> BoundedStream:
+    """A file in a .zip. Raises InputError where it cannot be read."""
     try:
         with zipfile.ZipFile(archive) as opened:  # the file that it gives keeps it open
-            return cast(BinaryIO, opened.open(name))
-    except (*DAMAGED, RuntimeError, NotImplementedError) as error:  # encrypted; packed in an unknown way
-        raise InputError(f"{path}: cannot be read: {error}.") from error
+            packed = min(opened.getinfo(name).compress_size, archive.stat().st_size)
+            return BoundedStream(archive / name, opened.open(name), lambda: packed)
+    except (*DAMAGED, KeyError, RuntimeError, NotImplementedError) as error:  # encrypted; packed in an unknown way
+        raise InputError(f"{archive / name}: cannot be read: {error}.") from error
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
-    """The decompressed bytes, a block at a time.
+    """The unpacked bytes, a block at a time.
 
     Raises:
-        InputError: missing, or the compressed stream is damaged or cut off.
+        InputError: missing; the packed stream is damaged, cut off, or larger than its limits.
     """
     with open_bytes(path) as stream:
-        while block := _next_block(stream, path):
+        while block := stream.read(BLOCK_BYTES):
             yield block
 
 
-def _next_block(stream: BinaryIO, path: str | Path) -> bytes:
-    try:
-        return stream.read(BLOCK_BYTES)
-    except DAMAGED as error:
-        raise InputError(
-            f"{path}: cannot be read to the end: it is damaged or cut off ({error}). Get or compress it again."
-        ) from error
+def read_whole(path: str | Path) -> bytes:
+    """All unpacked bytes of a document that cannot be read in parts. Raises InputError if there are too many."""
+    blocks, size = list[bytes](), 0
+    for block in read_blocks(path):
+        blocks.append(block)
+        size += len(block)
+        if size > LARGEST_DOCUMENT:
+            raise InputError(
+                f"{path}: has more than {human_size(LARGEST_DOCUMENT)}, the most that is read at once. Divide it into "
+                "several files."
+            )
+    return b"".join(blocks)
 
 
 def read_raw_lines(path: str | Path) -> Iterator[bytes]:
-    """Every line without its b"\\n", undecoded. A last line without b"\\n" counts."""
-    pieces: list[bytes] = []
-    for block in read_blocks(path):
-        head, *rest = block.split(b"\n")
-        pieces.append(head)
-        if rest:
-            yield b"".join(pieces)
-            yield from rest[:-1]
-            pieces = [rest[-1]]
-    if last := b"".join(pieces):
-        yield last
+    """Every line without its b"\\n", undecoded. A last line without b"\\n" counts. Raises InputError for a long one."""
+    return split_lines(read_blocks(path), path)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -262,9 +289,8 @@ def fingerprint(path: str | Path) -> str:
     That of a big file is remembered as long as size, inode and times of the file stay as they are.
     """
     path = lasting_file(path)
-    if archive := archive_of(path):
-        with _member(archive, path) as stream:
-            return hashlib.file_digest(cast(io.BufferedReader, stream), "sha256").hexdigest()
+    if archive_of(path):
+        return _digest(read_blocks(path))
     state = state_of(path)
     big = state[0] >= REMEMBERED
     if big and (known := recall("fingerprints", path)):
@@ -274,6 +300,13 @@ def fingerprint(path: str | Path) -> str:
     if big:
         remember("fingerprints", path, found, state)
     return found
+
+
+def _digest(blocks: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
 
 
 @contextmanager

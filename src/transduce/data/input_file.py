@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from transduce.core.errors import InputError
-from transduce.data.files import read_blocks, read_lines
+from transduce.data.files import read_lines, read_whole
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class InputFile:
                 raise InputError(f"{path} has {len(lines):,} lines; expected {len(self.texts):,}, one an input.")
             return lines
         try:
-            found = json.loads(b"".join(read_blocks(path)).decode("utf-8-sig"))
-        except ValueError as error:
+            found = json.loads(read_whole(path).decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: expected JSON; it cannot be read: {error}.") from None
         if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
             raise InputError(f'{path}: expected a JSON object of outputs by name, such as {{"{self.names[0]}": ".."}}.')

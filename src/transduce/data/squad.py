@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
-from transduce.data.files import read_blocks
+from transduce.data.files import read_whole
 
 NAMED = 10  # problems of a file in one message
 SEPARATORS = ("\t", "\n")
@@ -60,8 +60,8 @@ def read_squad(path: Path) -> list[Question]:
         InputError: it is no such JSON; all wrong places are named. Two questions have the same id.
     """
     try:
-        table = json.loads(b"".join(read_blocks(path)).decode("utf-8-sig"))
-    except ValueError as error:
+        table = json.loads(read_whole(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected JSON in the format of SQuAD; it cannot be read: {error}.") from None
     problems: list[str] = []
     found = list(_questions(table, problems))
