@@ -158,6 +158,7 @@ def silent(seconds: int, rate: int = RATE, channels: int = 1) -> bytes:
 HOSTILE: list[tuple[str, str, str]] = [
     ("nothing", url(b""), "not a sound file"),
     ("no sound", url(b"<html>" * 500), "not a sound file"),
+    ("bare samples", url(b"\xff\xfe\x10\x04" + (3000 * tone(1)).astype("<i2").tobytes()), "not a sound file"),
     ("no base64", "data:audio/wav;base64,%%%", "not base64"),
     ("no data", "data:audio/wav", "another kind of data: URL"),
     ("a cut file", url(sound(tone(1), format="FLAC")[:60]), ""),
@@ -185,7 +186,9 @@ def test_what_cannot_be_heard_is_said(hearing: Server, text: str, said: str) -> 
     assert hearing.post("/v1/explore/predict", text=url(sound(tone()))).status_code == 200
 
 
-@pytest.mark.parametrize("content", [header(RATE, 2**31 - 40), header(44_101, RATE), silent(3, 44_100, 8)])
+@pytest.mark.parametrize(
+    "content", [header(RATE, 2**31 - 40), header(44_101, RATE), silent(3, 44_100, 8), sound(tone(1), subtype="GSM610")]
+)
 def test_odd_files_are_heard_without_much_memory(hearing: Server, content: bytes) -> None:
     assert hearing.post("/v1/explore/predict", text=url(content)).status_code in (200, 400)
 

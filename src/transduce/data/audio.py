@@ -13,9 +13,9 @@ import base64
 import binascii
 import io
 import re
-import tarfile
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -24,7 +24,9 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.data.files import existing_file, read_blocks
+from transduce.data.archives import TarArchive, plain_file, tar_archive
+from transduce.data.files import PACKERS, existing_file, lasting_file
+from transduce.data.mpeg import is_mpeg
 from transduce.data.remote import located
 
 ARCHIVE = re.compile(r"(.+\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2)):(.+)")
@@ -33,6 +35,7 @@ DATA = "data:"
 JOIN = " + "  # between the names of recordings that are one utterance
 SHOWN = 80  # characters of a name in a message
 MOST_RATE = 384_000  # samples a second of an upload: no recorder takes more
+MOST_SAMPLES = 1 << 28  # of a recording: four hours and a half at 16 kHz
 BLOCK = 65_536  # numbers read at once, of all channels
 
 
@@ -48,17 +51,41 @@ def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[T
         InputError: there is no such file, or it is no sound; it is longer than `seconds`; soundfile is not installed.
     """
     soundfile = library("soundfile", "reading sound files", "speech")
-    content = _bytes(name, root)
     try:
-        with soundfile.SoundFile(io.BytesIO(content)) as sound:
-            rate = int(sound.samplerate)
-            if seconds is not None:
-                _check(sound.frames, rate, name, seconds)
-            parts = sound.blocks(max(1, BLOCK // sound.channels), dtype="float32", always_2d=True)
-            blocks = [torch.from_numpy(part).mean(1) for part in parts]
-    except (soundfile.LibsndfileError, TypeError) as error:
-        raise InputError(f"{name[:SHOWN]}: not a sound file that can be read: {error}") from None
-    return torch.cat(blocks) if blocks else torch.zeros(0), rate
+        with _opened(name, root) as file:
+            mpeg = is_mpeg(file)
+            file.seek(0)
+            with soundfile.SoundFile(file) as sound:
+                if sound.format == "MP3" and not mpeg:
+                    raise _no_sound(name, "no format is recognised")
+                rate = int(sound.samplerate)
+                if seconds is not None:
+                    _check(sound.frames, rate, name, seconds)
+                return _averaged(name, sound, seconds), rate
+    except InputError:
+        raise
+    except Exception as error:  # soundfile has many ways to fail, such as TypeError of .raw
+        raise _no_sound(name, str(getattr(error, "error_string", error))) from None
+
+
+def _no_sound(name: str, reason: str) -> InputError:
+    return InputError(
+        f"{name[:SHOWN]}: not a sound file that can be read ({reason.rstrip('.')}). If it holds bare samples, write "
+        "them with a header, as in: sox -t raw -r 16000 -e signed -b 16 -c 1 OLD NEW.wav"
+    )
+
+
+def _averaged(name: str, sound: Any, seconds: float | None) -> Tensor:
+    """(N,) samples of all channels. Some formats cannot be sought: they are read until nothing comes."""
+    blocks, size = list[Tensor](), 0
+    while len(part := sound.read(max(1, BLOCK // sound.channels), dtype="float32", always_2d=True)):
+        blocks.append(torch.from_numpy(part).mean(1))
+        size += len(part)
+        if seconds is not None:
+            _check(size, sound.samplerate, name, seconds)  # its header may say less
+        if size > MOST_SAMPLES:
+            raise InputError(f"{name[:SHOWN]}: has more than {MOST_SAMPLES:,} samples. Cut it into utterances.")
+    return torch.cat(blocks) if blocks else torch.zeros(0)
 
 
 def _check(samples: int, rate: int, name: str, seconds: float) -> None:
@@ -90,22 +117,16 @@ def read_features(name: str, root: Path) -> NDArray[np.float32]:
 
 def members(path: Path) -> list[str]:
     """The paths of the files in a tar archive, in its order. Raises InputError where it is none."""
-    return list(_archive(path, existing_file(path).stat().st_mtime_ns))
+    return [*tar_archive(path).names]
 
 
-def _bytes(name: str, root: Path) -> bytes:
+def _opened(name: str, root: Path) -> BinaryIO:
+    """The bytes of a sound file."""
     if name.startswith(DATA):
-        return _decoded(name)
+        return io.BytesIO(_decoded(name))
     if found := ARCHIVE.fullmatch(name):
-        path, member = existing_file(located(root, found[1])), found[2]
-        files = _archive(path, path.stat().st_mtime_ns)
-        if member in files:
-            return files[member]
-        named = [content for key, content in files.items() if key.rpartition("/")[2] == member]
-        if len(named) != 1:
-            raise InputError(f"{name}: the archive has {len(named) or 'no'} files of this name; expected one.")
-        return named[0]
-    return existing_file(located(root, name)).read_bytes()
+        return io.BytesIO(_of_archive(name, tar_archive(located(root, found[1])), found[2]))
+    return lasting_file(located(root, name)).open("rb")
 
 
 def _decoded(name: str) -> bytes:
@@ -118,27 +139,34 @@ def _decoded(name: str) -> bytes:
         raise InputError(f"{name[:SHOWN]}: not base64: {error}.") from None
 
 
-@lru_cache(maxsize=2)
-def _archive(path: Path, changed: int) -> dict[str, bytes]:
-    """The files in it by path; a member of a compressed archive alone cannot be reached faster."""
-    try:
-        with tarfile.open(path) as archive:
-            files = [each for each in archive if each.isfile()]
-            return {each.name: archive.extractfile(each).read() for each in files}  # type: ignore[union-attr]
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise InputError(f"{path}: not a tar archive that can be read: {error}") from None
+def _of_archive(name: str, archive: TarArchive, member: str) -> bytes:
+    if member in archive.names:
+        return archive.read(member)
+    named = [key for key in archive.names if key.rpartition("/")[2] == member]
+    if len(named) != 1:
+        raise InputError(f"{name}: the archive has {len(named) or 'no'} files of this name; expected one.")
+    return archive.read(named[0])
 
 
 @lru_cache(maxsize=4)
 def _array(path: Path, changed: int) -> NDArray[np.generic]:
-    existing_file(path)
-    try:
-        if path.suffix == ".npy":
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        else:
-            array = np.load(io.BytesIO(b"".join(read_blocks(path))), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path}: not a numpy array that can be read: {error}") from None
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise InputError(f"{path}: expected numbers (frames, features); got {array.dtype} of shape {array.shape}.")
-    return array
+    """An array that stays on disk."""
+    packer = path.suffix.lower() if path.suffix.lower() in PACKERS else ""
+    with plain_file(existing_file(path), packer) as file:
+        try:
+            shape, by_columns, kind = _header(file)
+            if len(shape) != 2 or kind.kind not in "fiu":
+                raise InputError(f"{path}: expected numbers (frames, features); got {kind} of shape {shape}.")
+            if 0 in shape:
+                return np.zeros(shape, kind)
+            return np.memmap(file, kind, "r", file.tell(), shape, "F" if by_columns else "C")
+        except (ValueError, EOFError, OSError, OverflowError) as error:
+            raise InputError(f"{path}: not a numpy array that can be read: {error}") from None
+
+
+def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape of an .npy, whether it lies column by column, and its numbers; the file is then where these begin."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)

@@ -10,13 +10,13 @@ tab, its answer, a tab and the numbers of the statements that it follows from, w
 
 import json
 import re
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.data.archives import tar_archive
 from transduce.data.files import existing_file, read_lines
 from transduce.data.remote import located
 
@@ -258,20 +258,16 @@ def _source(path: Path) -> StorySource:
 
 
 def _in_archive(path: Path, pattern: str) -> list[StorySource]:
-    try:
-        with tarfile.open(path) as archive:
-            members = [each for each in archive if each.isfile() and fnmatchcase(each.name, pattern)]
-            texts = {each.name: archive.extractfile(each).read() for each in members}  # type: ignore[union-attr]
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise InputError(f"{path}: not a tar archive that can be read: {error}.") from None
-    if not texts:
+    archive = tar_archive(path)
+    names = [name for name in archive.names if fnmatchcase(name, pattern)]
+    if not names:
         raise InputError(f"{path}: no file in the archive is called {pattern}.")
 
     def source(name: str) -> StorySource:
         full = f"{path}:{name}"
-        return StorySource(full, _task(name), path, lambda: _decoded(full, texts[name]))
+        return StorySource(full, _task(name), path, lambda: _decoded(full, archive.read(name)))
 
-    return [source(name) for name in sorted(texts, key=_natural)]
+    return [source(name) for name in sorted(names, key=_natural)]
 
 
 def _decoded(name: str, raw: bytes) -> list[str]:
