@@ -148,6 +148,29 @@ def test_other_archives_are_refused(tmp_path: Path) -> None:
         read_foreign(tmp_path / "c.npz", Languages(), "x")
 
 
+@pytest.mark.parametrize("harm", ["cut", "flipped", "encrypted"])
+def test_a_damaged_or_encrypted_file_is_refused(harm: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(999, dtype=np.float32))
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    if harm == "flipped":
+        content[1000] ^= 255
+    elif harm == "encrypted":
+        content[6] |= 1  # of the member
+        content[content.rindex(b"PK\1\2") + 8] |= 1  # of the directory
+    (tmp_path / "a.npz").write_bytes(content[: len(content) // 2] if harm == "cut" else content)
+    with pytest.raises(InputError, match=r"a\.npz.*cannot be read"):
+        read_foreign(tmp_path / "a.npz", Languages(), "x")
+
+
+def test_arrays_that_unpack_to_far_more_than_they_are_packed_as_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transduce.data.limits.REPETITIVE", 1_000_000)
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(500_000, np.float32))
+    with pytest.raises(InputError, match=r"a\.npz.*unpacks to more than 200 times its size"):
+        read_foreign(tmp_path / "a.npz", Languages(), "x")
+
+
 def test_without_a_tokenizer_it_says_how_to_name_one(tmp_path: Path) -> None:
     np.savez(tmp_path / "model.npz", **as_marian(marian(tmp_path)))
     for file in tmp_path.glob("*.spm"):

@@ -21,7 +21,7 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ from torch import Tensor
 
 from transduce.core.bounded_file import bounded_text
 from transduce.core.errors import InputError
+from transduce.data.files import zip_member
+from transduce.data.limits import DAMAGED
 from transduce.interop.foreign_folder import ForeignTensors
 from transduce.interop.import_bart import Weights, output_name
 from transduce.interop.import_columns import ColumnPair, marian_columns
@@ -83,18 +85,30 @@ def read_marian_npz(path: Path, pieces: SentencePieceFiles) -> tuple[dict[str, A
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """All arrays. What they hold is compared with the limit before it is read."""
+    """All arrays. What they hold is compared with the limit before it is read, and counted while it is."""
     try:
         with zipfile.ZipFile(path) as packed:
-            size = sum(entry.file_size for entry in packed.infolist())
-        if size > MOST:
-            raise InputError(f"{path}: its arrays have {size:,} bytes; expected at most {MOST:,}.")
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+            sizes = {entry.filename: entry.file_size for entry in packed.infolist()}
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
-    except (ValueError, zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise InputError(f"{path}: expected an .npz of Marian, but it cannot be read: {error}.") from error
+    except DAMAGED as error:
+        raise _no_arrays(path, error) from error
+    if (size := sum(sizes.values())) > MOST:
+        raise InputError(f"{path}: its arrays have {size:,} bytes; expected at most {MOST:,}.")
+    return {name.removesuffix(".npy"): _array(path, name) for name in sizes}
+
+
+def _array(path: Path, name: str) -> np.ndarray[Any, Any]:
+    with zip_member(path, name) as stream:
+        try:
+            found: np.ndarray[Any, Any] = np.lib.format.read_array(cast(BinaryIO, stream), allow_pickle=False)
+        except (ValueError, EOFError, TypeError, OverflowError, MemoryError) as error:
+            raise _no_arrays(path, error) from error
+    return found
+
+
+def _no_arrays(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: expected an .npz of Marian, but it cannot be read: {error}.")
 
 
 def _tensor(name: str, array: np.ndarray[Any, Any]) -> Tensor:
