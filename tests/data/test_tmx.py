@@ -51,7 +51,40 @@ def test_units_are_pairs_as_another_parser_reads_them(tmp_path: Path, encoding: 
 def test_codes_of_the_original_format_are_no_text(tmp_path: Path) -> None:
     text = 'Press <bpt i="1">&lt;b&gt;<sub>title</sub></bpt><hi>OK</hi><ept i="1">&lt;/b&gt;</ept> now<ph>{0}</ph>.'
     path = memory(tmp_path / "a.tmx", unit(en=text, sw="Bonyeza"))
-    assert [*tmx_rows(path, ["en", "sw"])] == [(5, ["Press OK now.", "Bonyeza"])]
+    assert [*tmx_rows(path, ["en", "sw"])] == [(5, ["Press OK now{0}.", "Bonyeza"])]
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        ("Click&nbsp;Next, no&euml;l &quot;&eacute;&quot;", 'Click\xa0Next, noël "é"'),
+        ("A &companyname; product", "A &companyname; product"),
+        ('First line<ph x="1">&lt;br/&gt;</ph>second line', "First line second line"),
+        ('You have <ph x="1">%d</ph> files of <it pos="begin">%1$s</it>', "You have %d files of %1$s"),
+        ('H<bpt i="1">&lt;sub&gt;</bpt>2<ept i="1">&lt;/sub&gt;</ept>O', "H2O"),
+        ("One<ut>{\\b </ut> word, <ph>&lt;b&gt;</ph>bold<ph>&lt;/b&gt;</ph>.", "One word, bold."),
+    ],
+)
+def test_entities_and_codes_neither_lose_text_nor_glue_words(segment: str, text: str, tmp_path: Path) -> None:
+    path = memory(tmp_path / "a.tmx", unit(en=segment, sw="Bonyeza"))
+    assert [*tmx_rows(path, ["en", "sw"])] == [(5, [text, "Bonyeza"])]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("<tmx><body><tu><tuv xml:lang='en'><seg>" + "a " * 600_000, "more than 1.0 MB"),
+        ("<tmx><body><tu x='" + "a" * 3_000_000, "more than 1.0 MB"),
+        ("<tmx>" + "<a>" * 2000, "1,000 elements within one another"),
+    ],
+)
+def test_what_does_not_end_is_refused_before_it_fills_memory(
+    content: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRANSDUCE_MAX_LINE_MB", "1")
+    (tmp_path / "a.tmx").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"a\.tmx, line 1: .*{said}"):
+        tmx_languages(tmp_path / "a.tmx")
 
 
 def test_languages_are_found_with_their_regions_and_what_lacks_one_is_empty(tmp_path: Path) -> None:
