@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint, read_lines, writing
@@ -109,4 +110,60 @@ def test_over_http(tmp_path: Path) -> None:
         assert list(read_lines(url)) == ["fi go"]
         with pytest.raises(InputError, match="no such file"):
             local_copy(f"http://127.0.0.1:{server.server_port}/none.txt")
+        server.shutdown()
+
+
+@pytest.mark.parametrize("slashes", ["//", "///", "/"])
+def test_a_file_of_this_machine_is_found_from_its_root(
+    slashes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("ba\n")
+    monkeypatch.chdir(tmp_path)
+    assert list(read_lines(f"file:{slashes}{(tmp_path / 'a.txt').as_posix().lstrip('/')}")) == ["ba"]
+    with pytest.raises(InputError, match="no such file"):
+        list(read_lines("file:///a.txt"))
+
+
+@pytest.mark.parametrize("name", ["state.json", "..", "a" * 300 + ".gz"])
+def test_a_remote_file_may_have_any_name(name: str) -> None:
+    put(f"memory://corpus/{name}", b"ba\n")
+    copy = local_copy(f"memory://corpus/{name}")
+    assert copy.read_bytes() == b"ba\n" and copy.is_relative_to(cache_folder()) and copy.suffix == Path(name).suffix
+    local_copy.cache_clear()
+    assert local_copy(f"memory://corpus/{name}").read_bytes() == b"ba\n"
+
+
+@pytest.mark.parametrize("url", ["github://a/b.txt", "reference://a/b.txt", "dask://a", "zip://a.txt", "git://a:b@c/d"])
+def test_other_protocols_are_files_or_errors_of_ours(url: str) -> None:
+    with pytest.raises(InputError, match=url.partition(":")[0]):
+        local_copy(url)
+
+
+class _Endless(http.server.BaseHTTPRequestHandler):
+    """A server that never says how long its file is, nor ends it."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+        try:
+            while True:
+                self.wfile.write(b"line\n" * 10_000)
+        except OSError:
+            pass
+
+    def log_message(self, *told: object) -> None:
+        pass
+
+
+def test_a_download_of_unknown_size_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed (extra remote)")
+    monkeypatch.setenv("TRANSDUCE_MAX_STREAM_GB", "0.003")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/a.txt"
+        with pytest.raises(InputError, match=r"a\.txt: has more than 3\.0 MB.*TRANSDUCE_MAX_STREAM_GB"):
+            local_copy(url)
         server.shutdown()

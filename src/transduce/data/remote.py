@@ -22,17 +22,22 @@ from transduce.core.atomic import human_size, write_json, writing
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.extras import installing, library
+from transduce.data.limits import BoundedStream
 
 URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)  # not C:/, a drive
+HERE = ("file", "local")  # protocols of this machine, whose URLs have paths from its root alone
 LIBRARIES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub", "http": "aiohttp"}
 LIBRARIES |= {"https": "aiohttp", "abfs": "adlfs", "az": "adlfs"}
 CHUNK = 1 << 20
+LONGEST_NAME = 100  # characters
 
 
 def url_of(path: str | Path) -> str | None:
     """The URL that a path stands for; None: it is a file of this machine."""
     found = URL.fullmatch(path.as_posix() if isinstance(path, Path) else path)
-    return f"{found[1]}://{found[2]}" if found else None
+    if found is None:
+        return None
+    return f"{found[1]}:{'///' if found[1] in HERE else '//'}{found[2]}"
 
 
 def located(root: Path, name: str) -> Path:
@@ -54,7 +59,7 @@ def local_copy(url: str) -> Path:
         TransduceError: the disk is too small.
     """
     system, name = _system(url)
-    if _protocol(url) in ("file", "local"):
+    if _protocol(url) in HERE:
         return Path(name)
     with _as_our_errors(url):
         info = system.info(name)
@@ -62,13 +67,15 @@ def local_copy(url: str) -> Path:
         raise InputError(f"{url}: expected a file, but this is a folder.")
     state = json.loads(json.dumps(info, default=str, sort_keys=True))
     path = _place(url)
-    note = path.with_name("state.json")
+    note = path.parent.with_suffix(".json")  # beside the folder, where no file's name can be its own
     if path.exists() and _read(note) == state:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_room(url, info.get("size"), path.parent)
     with _as_our_errors(url), system.open(name, "rb") as remote, writing(path) as file:
-        shutil.copyfileobj(remote, file, CHUNK)
+        stream = BoundedStream(url, remote, sized=isinstance(info.get("size"), int))
+        while block := stream.read(CHUNK):
+            file.write(block)
     write_json(note, state)
     return path
 
@@ -108,7 +115,7 @@ def _system(url: str) -> tuple[Any, str]:
         needed = LIBRARIES.get(_protocol(url))
         advice = f"{installing('remote')} {needed or ''}".strip()
         raise InputError(f"{url}: {needed or 'another library'} is not installed ({error}): {advice}") from None
-    except ValueError as error:
+    except Exception as error:  # each protocol has its own: github:// without an owner, for one, is a TypeError
         raise InputError(f"{url}: {error}. Expected a file, or a URL such as s3://bucket/file.") from None
     return system, str(name)
 
@@ -124,7 +131,8 @@ def _bare(name: Any) -> str:
 
 def _place(url: str) -> Path:
     """Where its copy lies: the name is kept, as suffixes say how a file is compressed."""
-    name = PurePosixPath(url.partition("?")[0]).name or "file"
+    name = PurePosixPath(url.partition("?")[0]).name[-LONGEST_NAME:]
+    name = "file" if name in ("", ".", "..") else name
     return cache_folder() / "remote" / hashlib.sha256(url.encode()).hexdigest()[:32] / name
 
 
