@@ -220,6 +220,15 @@ def test_csv_and_jsonl_are_read_by_name(tmp_path: Path) -> None:
     assert read(tmp_path, file="a.jsonl", text="review", label="stars") == [(1, "so good", "5"), (2, "bad", "1")]
 
 
+def test_labels_with_one_example_in_training_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("good\tpos\nfine\tpos\nbad\tneg\npoor\tneg\nso\tso\tpos\n")
+    data = ClassificationData.model_validate({"root": str(tmp_path), "train": [{"file": "a.tsv"}]})
+    config, told = TokenizerConfig(kind="whitespace", min_frequency=1), list[str]()
+    columns = Classification.learn_columns(config, data)
+    Classification(Classification.Config(), data, columns).open(tmp_path / "cache", told.append)
+    assert "a.tsv: 1 label has one example in training" in told[-1] and '("so")' in told[-1]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "keys", "said"),
     [

@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines, suffix_of
+from transduce.data.rows import places_of
 
 Whole = NDArray[np.int64]
 NAMED = 10  # problems in a message
+COLUMNS = ("node", "split", "label", "feature_indices", "features")
+MOST_NODES = 10_000_000
+MOST_FEATURES = 1_000_000
 WALKS = 256  # nodes from which walks begin at once
 
 
@@ -77,46 +81,70 @@ def read_nodes(path: Path) -> list[NodeLine]:
     """A file of nodes, separated by tabs, whose header names the columns.
 
     node: its number. split, label: any texts; an empty label, or -1, is not given. feature_indices: the numbers of the
-    features that are 1, separated by spaces; or features: all of their values.
+    features that are 1, separated by spaces; or features: all of their values, as many as on every other line.
 
     Raises:
-        InputError: columns are missing; a line cannot be read, or names a node again; all such lines are named.
+        InputError: columns are missing, or there twice; a line cannot be read, names a node again, or has more cells
+            than the header; all such lines are named.
     """
     lines = enumerate(read_lines(path), 1)
     header = next(lines, (1, ""))[1].split("\t")
+    places_of(path, header, COLUMNS)
     if "node" not in header or not {"feature_indices", "features"} & set(header):
         raise InputError(
             f"{path}, line 1: expected a header with node, feature_indices or features, and perhaps split and label, "
             f"separated by tabs; got {', '.join(header)[:80]}."
         )
     found: dict[int, NodeLine] = {}
-    problems = []
+    problems, width = [], 0
     for number, line in lines:
-        cells = dict(zip(header, line.split("\t"), strict=False))
         try:
-            each = _node_line(number, cells)
+            cells = _cells(header, line)
+            each, width = _node_line(number, cells), _width(cells, width)
+            if each.node in found:
+                raise _Misfit(f"node {each.node} was in line {found[each.node].line} already")
+            found[each.node] = each
+        except _Misfit as error:
+            problems.append(f"{path}, line {number}: {error}.")
         except ValueError:
             problems.append(f"{path}, line {number}: expected a node's number and its features; got {line[:60]}")
-            continue
-        if each.node in found:
-            problems.append(f"{path}, line {number}: node {each.node} was in line {found[each.node].line} already.")
-        found[each.node] = each
     if not found and not problems:
         problems.append(f"{path}: expected nodes; there are none.")
     _refuse(problems, str(path))
     return [found[node] for node in sorted(found)]
 
 
+class _Misfit(ValueError):
+    """What is wrong with a line, in words."""
+
+
+def _cells(header: Sequence[str], line: str) -> dict[str, str]:
+    cells = line.split("\t")
+    if len(cells) > len(header):
+        raise _Misfit(f"expected {len(header)} cells, as in the header; got {len(cells)}")
+    return dict(zip(header, cells, strict=False))
+
+
+def _width(cells: Mapping[str, str], width: int) -> int:
+    """How many features the nodes have up to this one; 0 = none had any, which is no error."""
+    count = len(cells.get("features", "").split()) if "feature_indices" not in cells else 0
+    if count and width and count != width:
+        raise _Misfit(f"expected {width} features, as in the lines before; got {count}")
+    return width or count
+
+
 def _node_line(number: int, cells: Mapping[str, str]) -> NodeLine:
     node, label = int(cells["node"]), cells.get("label", "").strip()
-    if node < 0:
-        raise ValueError
     if "feature_indices" in cells:
         entries = dict.fromkeys(map(int, cells["feature_indices"].split()), 1.0)
     else:
         entries = dict(enumerate(map(float, cells.get("features", "").split())))
-    if min(entries, default=0) < 0 or not all(np.isfinite(value) for value in entries.values()):
+    if node < 0 or min(entries, default=0) < 0 or not all(np.isfinite(value) for value in entries.values()):
         raise ValueError
+    if node >= MOST_NODES:
+        raise _Misfit(f"expected nodes numbered from 0 to {MOST_NODES - 1:,}; got {node}")
+    if (last := max(entries, default=0)) >= MOST_FEATURES:
+        raise _Misfit(f"expected features numbered from 0 to {MOST_FEATURES - 1:,}; got {last}")
     known = "" if label == "-1" else label
     return NodeLine(number, node, cells.get("split", "").strip(), known, {k: v for k, v in entries.items() if v})
 

@@ -12,6 +12,7 @@ from transduce.data.patterns import SURROGATE
 
 NAMED = 5  # lines of a message
 LONGEST_CELL = 1 << 24  # characters, in a .csv
+ROW_LINES = 100_000  # of a row
 ROWS_IN_A_CELL = 3  # lines that are rows of the .csv, from which a cell is taken to have swallowed them
 Key = int | str  # a column's number from 0, or its name
 Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in their order
@@ -36,17 +37,39 @@ def csv_has(path: Path, key: Key) -> bool:
 def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     """Of a .csv; a row has the number of its last line.
 
-    Raises InputError for columns that its header does not have, naming lines with fewer; for a quote that swallows
-    rows.
+    Raises InputError for columns that its header does not have or has twice, naming lines with fewer or more; for a
+    quote that swallows rows.
     """
     rows = _csv(path)
     header = next((row for _, row in rows), [])
-    places = {name: place for place, name in enumerate(header)}
+    places = places_of(path, header, keys)
     found = [places.get(key, key) if isinstance(key, str) else key for key in keys]
     if wrong := [each for each in found if isinstance(each, str)]:
         wanted, there = ", ".join(dict.fromkeys(wrong)), ", ".join(header) or "nothing"
         raise InputError(f"{path}: expected columns {wanted}; its header has {there}.")
-    return _picked(path, found, rows)
+    return _picked(path, found, _as_wide(path, rows, len(header)))
+
+
+def places_of(path: Path, header: Sequence[str], keys: Sequence[Key]) -> dict[str, int]:
+    """Where each column is. Raises InputError where one of those asked for by name is there twice."""
+    if twice := [key for key in dict.fromkeys(keys) if isinstance(key, str) and header.count(key) > 1]:
+        raise InputError(f"{path}, line 1: the column {twice[0]} is there twice. Rename one of them, or leave it out.")
+    return {name: place for place, name in enumerate(header)}
+
+
+def _as_wide(path: Path, rows: Iterable[Row], width: int) -> Iterator[Row]:
+    """The rows. Raises InputError naming those with more cells than the header, but for empty ones at their ends."""
+    wide: list[int] = []
+    for number, row in rows:
+        if len(row) > width and any(row[width:]):
+            wide.append(number)
+        elif not wide:
+            yield number, row
+    if wide:
+        raise InputError(
+            f"{path}: expected {width} cells in every row, as in the header; {len(wide):,} have more "
+            f"({_lines(wide)}). Put a text that has a comma between quotes, or name the column in the header."
+        )
 
 
 def _csv(path: Path) -> Iterator[Row]:
@@ -54,7 +77,7 @@ def _csv(path: Path) -> Iterator[Row]:
     first = next(iter(read_lines(path)), "")
     between = next((each for each in ",;\t" if each in first), ",")
     lines = list[str]()  # of one row
-    reader = csv.reader(_noted(read_lines(path), lines), delimiter=between)
+    reader = csv.reader(_noted(path, read_lines(path), lines), delimiter=between)
     csv.field_size_limit(LONGEST_CELL)
     width = 0
     while True:
@@ -72,9 +95,12 @@ def _csv(path: Path) -> Iterator[Row]:
         yield reader.line_num, row
 
 
-def _noted(lines: Iterable[str], noted: list[str]) -> Iterator[str]:
-    for line in lines:
+def _noted(path: Path, lines: Iterable[str], noted: list[str]) -> Iterator[str]:
+    """The lines, of which `noted` keeps those of a row. Raises InputError for a row that does not end."""
+    for number, line in enumerate(lines, 1):
         noted.append(line + "\n")
+        if len(noted) > ROW_LINES:
+            raise InputError(f"{path}, line {number - ROW_LINES}: {_open_quote(number - ROW_LINES, number)}")
         yield noted[-1]
 
 

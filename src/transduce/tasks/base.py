@@ -25,6 +25,8 @@ from transduce.models.protocols import Classifies
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Baseline, TaskData, Tell
 
+NAMED, SHOWN = 5, 40  # labels in a message, and characters of each
+
 if TYPE_CHECKING:
     from transduce.metrics.confusion import Confusion
     from transduce.metrics.score import References, Score
@@ -162,6 +164,14 @@ class LabelTask(BaseTask):
         from transduce.metrics.confusion import Confusion
 
         return Confusion.of(hypotheses, references, self.label_names)
+
+    def tell_of_rare(self, counts: Mapping[str, int], path: Path, tell: Tell) -> None:
+        """Tells which labels only one example of training has: often what is no label, such as a part of a text."""
+        once = sorted(label for label, count in counts.items() if count == 1)
+        if once:
+            named = ", ".join(f'"{label[:SHOWN]}"' for label in once[:NAMED]) + (", …" if len(once) > NAMED else "")
+            what = "1 label has" if len(once) == 1 else f"{len(once):,} labels have"
+            tell(f"{path}: {what} one example in training, which teaches next to nothing ({named}). Is it meant?")
 
 
 class TextTask(BaseTask, ABC):

@@ -1,5 +1,6 @@
 """A text, or a pair of texts, in; one of C labels out."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -199,10 +200,13 @@ class Classification(LabelTask):
         """Encode the recipe's files, or find them in the cache; dropped examples and labels are told."""
         data = self.data
         corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
+        totals = Counter[str]()
         for file, (store, _) in zip(data.train, corpora, strict=True):
-            counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store)))))
+            counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store))))).tolist()
+            totals.update(dict(zip(self.label_names, counts, strict=False)))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
             tell(f"{located(self.root, file.name)}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
+        self.tell_of_rare(totals, located(self.root, data.train[0].name), tell)
         held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
         found = dict(zip(self.held_out, held_out, strict=True))
         made_from = provenance(data.train, self.held_out, self.root)

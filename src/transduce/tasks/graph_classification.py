@@ -1,6 +1,7 @@
 """Whole graphs, such as molecules, each with a label; folds for cross-validation."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,7 +15,7 @@ from transduce.data.columns.label import Label
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
-from transduce.data.graphs import EdgeReading, LabelledGraph, folds_of, read_graphs
+from transduce.data.graphs import MOST_FEATURES, EdgeReading, LabelledGraph, folds_of, read_graphs
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
@@ -142,6 +143,7 @@ class GraphClassification(LabelTask):
             role: Dataset(self._store(graphs, role, cache), [(each.text, each.label) for each in graphs])
             for role, graphs in by_role.items()
         }
+        self.tell_of_rare(Counter(each.label for each in by_role["train"]), path, tell)
         file = {"file": self.data.file, "sha256": [fingerprint(path)]}
         provenance: dict[str, Any] = {role: [file] for role in found}
         corpora = [(found.pop("train").store, 1.0)]
@@ -173,6 +175,11 @@ def _described(path: Path, graphs: list[LabelledGraph]) -> tuple[int, int]:
             raise InputError(f"{path}, line {each.line}: expected nodes; got {each.text[:60]}")
         if all(type(node) is int and node >= 0 for node in nodes):
             tags = max(tags, max(nodes) + 1)
+            if tags > MOST_FEATURES:
+                raise InputError(
+                    f"{path}, line {each.line}: expected tags from 0 to {MOST_FEATURES - 1:,}, as each is a feature; "
+                    f"got {tags - 1}."
+                )
         elif all(isinstance(node, list) for node in nodes):
             width = max(width, *map(len, nodes))
         else:

@@ -1,5 +1,6 @@
 """The nodes of one graph, each with a label; some labels are known in training."""
 
+from collections import Counter
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -56,7 +57,8 @@ class NodeClassificationData(Config):
     self_loops: bool = True
     """Whether each node also reads itself."""
     normalization: Literal["row", "none"] = "row"
-    """row: the features of each node are divided by their sum."""
+    """row: the features of each node are divided by their sum where they are counts, so that none of any node is
+    negative; others stay as they are. none: all stay as they are."""
 
     @property
     def splits(self) -> dict[str, str]:
@@ -132,6 +134,7 @@ class NodeClassification(LabelTask):
         empty = graph.nodes - len(lines)
         more = f" {empty:,} nodes are not in the file and have no features." if empty else ""
         tell(f"{path}: {graph.nodes:,} nodes, {len(graph.source):,} edges as they are read; {counts}.{more}")
+        self.tell_of_rare(Counter(label for _, label in found["train"].texts), path, tell)
         del found["train"]
         files = {"file": data.nodes, "sha256": self._fingerprints()}
         provenance = {name: [{**files, "split": split}] for name, split in data.splits.items()}
@@ -161,10 +164,11 @@ def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
     sizes = np.zeros(count, np.int64)
     columns: list[int] = []
     values: list[float] = []
+    by_row = data.normalization == "row" and min(min(each.entries.values(), default=0) for each in nodes) >= 0
     for each in nodes:
         entries = sorted(each.entries.items())
         sizes[each.node] = len(entries)
-        total = sum(value for _, value in entries) if data.normalization == "row" else 1.0
+        total = sum(value for _, value in entries) if by_row else 1.0
         columns += [column for column, _ in entries]
         values += [value / (total or 1.0) for _, value in entries]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

@@ -1,0 +1,85 @@
+"""Files of nodes: what a reader would fill up, cut or guess in silence is an error that names its line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transduce.core.errors import InputError
+from transduce.data.columns.node import Node
+from transduce.data.graphs import read_nodes
+from transduce.data.tokenizer import TokenizerConfig
+from transduce.tasks.graph_classification import GraphClassification, GraphClassificationData
+from transduce.tasks.node_classification import NodeClassification, NodeClassificationData
+
+HEAD = "node\tsplit\tlabel\tfeatures"
+
+
+def nodes(folder: Path, *lines: str, head: str = HEAD) -> Path:
+    (folder / "nodes.tsv").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    (folder / "edges.tsv").write_text("0\t1\n", encoding="utf-8")
+    return folder / "nodes.tsv"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("1\ttrain\tb\t1 2 3", "line 3: expected 2 features, as in the lines before; got 3"),
+        ("1\ttrain\tb\t1", "line 3: expected 2 features, as in the lines before; got 1"),
+        ("1\ttrain\tb\t1 2\tx", "line 3: expected 4 cells, as in the header; got 5"),
+        ("1000000000\ttrain\tb\t1 2", "line 3: expected nodes numbered from 0 to 9,999,999; got 1000000000"),
+        ("0\ttrain\tb\t1 2", "line 3: node 0 was in line 2 already"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_named(line: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        read_nodes(nodes(tmp_path, "0\ttrain\ta\t1 2", line))
+
+
+def test_a_feature_that_no_model_could_hold_is_refused(tmp_path: Path) -> None:
+    path = nodes(tmp_path, "0\ttrain\ta\t3 1000000000", head="node\tsplit\tlabel\tfeature_indices")
+    with pytest.raises(InputError, match="line 2: expected features numbered from 0 to 999,999; got 1000000000"):
+        read_nodes(path)
+
+
+def test_a_tag_that_no_model_could_hold_is_refused(tmp_path: Path) -> None:
+    lines = [f'{{"nodes": [0, {tag}], "edges": [[0, 1]], "label": "{tag % 2}"}}' for tag in (1, 2, 1_000_000_000)]
+    (tmp_path / "g.jsonl").write_text("\n".join(lines))
+    data = GraphClassificationData(root=str(tmp_path), file="g.jsonl", folds=3)
+    with pytest.raises(InputError, match=r"line 3: expected tags from 0 to 999,999.*got 1000000000"):
+        GraphClassification.learn_columns(TokenizerConfig(), data)
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = nodes(tmp_path, "0\ta\tb\t1", head="node\tlabel\tlabel\tfeatures")
+    with pytest.raises(InputError, match="line 1: the column label is there twice"):
+        read_nodes(path)
+
+
+def values(folder: Path, normalization: str, *rows: str) -> list[list[float]]:
+    lines = [f"{number}\ttrain\t{number % 2}\t{row}" for number, row in enumerate(rows)]
+    path = nodes(folder, *lines)
+    data = NodeClassificationData.model_validate(
+        {"root": str(folder), "nodes": path.name, "edges": "edges.tsv", "normalization": normalization}
+    )
+    column = NodeClassification.learn_columns(TokenizerConfig(), data)["source"]
+    assert isinstance(column, Node)
+    return [[round(float(each), 4) for each in row] for row in np.split(column.values, column.row_starts[1:-1])]
+
+
+def test_counts_are_divided_by_their_sum_and_measurements_stay_as_they_are(tmp_path: Path) -> None:
+    counts, measured = ("1 3", "2 0", "5 5"), ("1.5 -1.25", "-2 2.5", "1 1")
+    assert values(tmp_path, "row", *counts) == [[0.25, 0.75], [1.0], [0.5, 0.5]]
+    assert values(tmp_path, "row", *measured) == [[1.5, -1.25], [-2.0, 2.5], [1.0, 1.0]]
+    assert values(tmp_path, "none", *counts) == [[1.0, 3.0], [2.0], [5.0, 5.0]]
+
+
+def test_labels_with_one_example_are_told(tmp_path: Path) -> None:
+    path = nodes(tmp_path, *(f"{each}\ttrain\t{'a' if each < 3 else 'odd'}\t1 2" for each in range(4)))
+    data = NodeClassificationData(
+        root=str(tmp_path), nodes=path.name, edges="edges.tsv", validation=None, test={"test": "train"}
+    )
+    columns = NodeClassification.learn_columns(TokenizerConfig(), data)
+    told = list[str]()
+    NodeClassification(NodeClassification.Config(), data, columns).open(tmp_path / "cache", told.append)
+    assert [line for line in told if "1 label has one example in training" in line and '("odd")' in line]
