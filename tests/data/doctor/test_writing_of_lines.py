@@ -10,7 +10,7 @@ import pytest
 
 from transduce.data.doctor import Severity, clean, examine, examine_text
 from transduce.data.doctor.gbk import read_as_gbk
-from transduce.data.doctor.writing import repaired
+from transduce.data.doctor.writing import marks_of, repaired
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]
@@ -166,3 +166,16 @@ def test_chinese_text_is_not_taken_for_damaged(data_root: Path) -> None:
     assert not [text for text in chinese if read_as_gbk(text)]
     damaged = [as_gbk(text) for text in chinese if 6 <= len(text) < 40]
     assert sum(map(read_as_gbk, damaged)) > 0.85 * len(damaged)
+
+
+def test_a_nul_in_chinese_text_is_told_and_stops_nothing(write: Write) -> None:
+    pytest.importorskip("opencc", reason="OpenCC is not installed (extra doctor)")
+    lines = ["我们去了市场。\0", "这是一本书。", "你\0好，世界。", "她喜欢茶。"]
+    report = examine(write("a.en", [f"line {each}" for each in range(4)]), write("a.zh", lines))
+    assert "2 lines of the target with a NUL inside." in [each.sentence for each in report.findings]
+
+
+def test_nul_and_line_break_change_no_other_character() -> None:
+    pytest.importorskip("opencc", reason="OpenCC is not installed (extra doctor)")
+    plain, broken = ["这是书", "這是書"], ["这\0是\n书", "這是\0\0書"]
+    assert marks_of(broken).tolist() == marks_of(plain).tolist()

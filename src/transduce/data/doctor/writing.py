@@ -23,6 +23,7 @@ TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT, GBK, MARKUP = (np.uint8(1
 HAN_LETTER = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 KANA_LETTER = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
 WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u0192\u02c6\u2013-\u2122]")
+ENDS = re.compile("[\0\n]")  # where OpenCC stops, and where its output is cut into lines
 STANDARDS = ("s2t", "s2tw", "s2hk")  # a simplified character is one that none of them writes
 
 
@@ -100,10 +101,11 @@ def marks_of(texts: Sequence[str]) -> Marks:
 
 def _changed(lines: Sequence[str], convert: Convert) -> NDArray[np.int64]:
     """How many characters of each line a conversion changes."""
-    converted = convert("\n".join(lines)).split("\n")
+    given = [ENDS.sub(" ", line) for line in lines]
+    converted = convert("\n".join(given)).split("\n")
     return np.array(
         [sum(one != other for one, other in zip(line, new, strict=False)) if line != new else 0
-         for line, new in zip(lines, converted, strict=True)]
+         for line, new in zip(given, converted, strict=True)]
     )  # fmt: skip
 
 
