@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 import unicodedata
@@ -21,6 +22,7 @@ from transduce.core.errors import InputError
 from transduce.data.files import read_lines
 from transduce.data.special_tokens import SPECIAL
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizer_kinds import LONGEST_WORD, without_endless_words
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]
@@ -260,3 +262,22 @@ def test_a_missing_file_and_missing_text_are_refused(tmp_path: Path) -> None:
 def test_more_characters_than_vocabulary_is_refused(kind: str) -> None:
     with pytest.raises(InputError, match="vocabulary = 10 cannot hold the"):
         train_tokenizer(TokenizerConfig(kind=kind, vocabulary=10), TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_pieces_are_learnt_from_the_beginning_of_an_endless_word(kind: str) -> None:
+    config = TokenizerConfig.model_validate({"kind": kind, "vocabulary": 40})
+    letters = random.Random(1).choices("abcdefgh", k=2 * LONGEST_WORD)
+    word, spaced = "".join(letters), " ".join(letters)
+
+    def learnt(text: str) -> str:
+        return train_tokenizer(config, [f"he said {text}, and that", spaced]).to_json()
+
+    assert learnt(word) == learnt(word[:LONGEST_WORD])
+    assert learnt(word[:LONGEST_WORD]) != learnt(word[: LONGEST_WORD // 2])
+
+
+def test_a_long_text_of_words_is_learnt_whole() -> None:
+    text = " ".join(["so", "long,"] * LONGEST_WORD)
+    assert [*without_endless_words([text, "a" * LONGEST_WORD])] == [text, "a" * LONGEST_WORD]
+    assert [*without_endless_words(["a" * LONGEST_WORD + "b c"])] == ["a" * LONGEST_WORD + " c"]

@@ -1,8 +1,10 @@
 """How each kind of tokenizer is learnt from text, as one of the library `tokenizers`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
+
+import regex
 
 from transduce.core.errors import InputError
 from transduce.data.byte_level import printable_bytes
@@ -25,6 +27,10 @@ class LearntUnits(Protocol):
     normalization: Any
 
 
+LONGEST_WORD = 10_000
+"""Characters of a word from which pieces are learnt: the cost of a word grows with the square of its length."""
+IN_WORD = r"[^\s\p{P}$+<=>^`|~]"  # what the pre-tokenizer of pieces does not cut at
+ENDLESS = regex.compile(rf"({IN_WORD}{{{LONGEST_WORD}}}){IN_WORD}+")
 CONTROL = "[\\p{Cc}\u2028\u2029]"
 CONTROL_BUT_NEWLINE = "[\\p{Cc}\u2028\u2029&&[^\n]]"
 
@@ -54,6 +60,12 @@ def _subword(config: LearntUnits, model: Any) -> "Inner":
     return inner
 
 
+def without_endless_words(texts: Iterable[str]) -> Iterator[str]:
+    """The texts, of whose words all but the first `LONGEST_WORD` characters are left out: a picture in base64, say."""
+    for text in texts:
+        yield text if len(text) <= LONGEST_WORD else ENDLESS.sub(r"\1", text)
+
+
 def _learn_bpe(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     from tokenizers import models, trainers
 
@@ -64,7 +76,7 @@ def _learn_bpe(config: LearntUnits, texts: Iterable[str]) -> "Inner":
         special_tokens=list(SPECIAL),
         show_progress=False,
     )
-    inner.train_from_iterator(texts, trainer)
+    inner.train_from_iterator(without_endless_words(texts), trainer)
     _refuse_overflow(config, inner.get_vocab_size())
     return inner
 
@@ -76,7 +88,7 @@ def _learn_unigram(config: LearntUnits, texts: Iterable[str]) -> "Inner":
     untrained = _subword(config, models.Unigram())
     words = Counter(
         word
-        for text in texts
+        for text in without_endless_words(texts)
         for word, _ in untrained.pre_tokenizer.pre_tokenize_str(untrained.normalizer.normalize_str(text))
     )
     _refuse_overflow(config, len(SPECIAL) + len(set().union(*words)))
