@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import sampled_pairs
 from transduce.data.pair_files import PairFiles
+from transduce.data.text_ids import Tokenizer
+from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline
+from transduce.inference import splitting
 from transduce.inference.sentences import examined
+from transduce.inference.splitting import pieces_of
 from transduce.pipeline.pipeline import Pipeline
 
 TWO = "The animal was tired. The street was wide."
@@ -204,6 +209,35 @@ def test_a_long_text_of_short_sentences_is_not_too_long(sentence_run: Path, tmp_
     assert not told
     with pytest.raises(InputError, match=r"line 1: a sentence of \d+ tokens, the model reads 14 at most"):
         short.predict(f"{TWO} The very old animal and the very old animal were tired, tired, tired.", long="refuse")
+
+
+@pytest.mark.parametrize(("prompts", "part"), [(False, slice(0, 50)), (True, slice(-50, None))])
+def test_of_a_far_too_long_text_only_what_is_read_is_looked_at(
+    prompts: bool, part: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "FAR", 10)
+    looked_at = list[int]()
+
+    class Counting(Tokenizer):
+        def encode(self, texts: Sequence[str]) -> list[list[int]]:
+            looked_at.extend(map(len, texts))
+            return super().encode(texts)
+
+    learnt = train_tokenizer(TokenizerConfig(kind="character"), ["abcdefgh "])
+    counting, text = Counting.from_json(learnt.to_json()), "abc defgh " * 1000
+    found = pieces_of([text], [False], counting, 50, "truncate", prompts)
+    assert found.read == [text[part]] and "over 500 tokens, the model reads 50 at most" in found.long[0]
+    with pytest.raises(InputError, match="line 1: over 500 tokens, the model reads 50 at most"):
+        pieces_of([text], [False], counting, 50, "refuse", prompts)
+    assert max(looked_at) <= 50 * 10
+
+
+def test_a_long_run_of_spaces_is_not_what_is_cut_off() -> None:
+    tokenizer = train_tokenizer(TokenizerConfig(kind="whitespace", min_frequency=1), ["one two three"])
+    spaced = "one" + " " * 100_000 + "two three"
+    assert pieces_of([spaced], [False], tokenizer, 5, "truncate").long == {}
+    [[segment]] = pieces_of([spaced], [False], tokenizer, 2, "truncate").cuts
+    assert spaced[segment.start : segment.end].split() == ["one", "two"]
 
 
 def test_progress_counts_texts(model: Pipeline) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
 
 LongText = Literal["split", "truncate", "refuse"]
+FAR = 1000  # characters for each token that a model reads, beyond which a text that is cut off is not looked at
 BREAKS = (re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])"), re.compile(r"\s+"))
 
 
@@ -107,6 +108,9 @@ def pieces_of(
     marks = ["" if prompts else leading_tags(tokenizer, text) for text in texts]
     found = Pieces(texts, tags={place: mark for place, mark in enumerate(marks) if mark}, first=first)
     cuts = [_cut(text, cut, language, len(mark)) for text, cut, mark in zip(texts, apart, marks, strict=True)]
+    whole = cuts
+    if how != "split" or prompts:
+        cuts = [_in_sight(*each, tokenizer, limit, prompts) for each in zip(texts, whole, strict=True)]
     each = iter(tokenizer.encode(Pieces(texts, cuts, tags=found.tags).read))
     for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
         fitting = []
@@ -117,8 +121,9 @@ def pieces_of(
                 inner, done = shorten(text[segment.start : segment.end], tokenizer, room, how, prompts, language)
                 parts = [Segment(segment.start + start, segment.start + end) for start, end in inner]
                 sentence = "a sentence of " if len(cut) > 1 else ""
+                least = "" if segment in whole[place] else "over "
                 found.long[place] = (
-                    f"line {first + place + 1}: {sentence}{length} tokens, the model reads {limit} at most"
+                    f"line {first + place + 1}: {sentence}{least}{length} tokens, the model reads {limit} at most"
                 )
                 found.done[place] = done
                 ids = tokenizer.encode([marks[place] + text[start:end] for start, end in parts])
@@ -169,6 +174,22 @@ def _cut(text: str, apart: bool, language: str, first: int = 0) -> list[Segment]
     """first: where the text begins, behind its tags."""
     found = [Segment(first + a, first + b) for a, b in sentences(text[first:], language)] if apart else []
     return found if len(found) > 1 else [Segment(first, len(text))]
+
+
+def _in_sight(text: str, cut: list[Segment], tokenizer: Tokenizer, limit: int, prompts: bool) -> list[Segment]:
+    """The segments, of which only the beginning, or the end of a prompt, is kept where no token behind it is read."""
+    size = limit * FAR
+    from_end = prompts and not tokenizer.right_to_left
+
+    def seen(segment: Segment) -> Segment:
+        if segment.end - segment.start <= size:
+            return segment
+        start = segment.end - size if from_end else segment.start
+        part = text[start : start + size]
+        only_spaces = len(tokenizer.encode([part])[0]) <= limit
+        return segment if only_spaces else Segment(start, start + size)
+
+    return [seen(each) for each in cut]
 
 
 def length_of(tokenizer: Tokenizer, tags: str) -> int:
