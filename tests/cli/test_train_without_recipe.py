@@ -145,7 +145,7 @@ def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path
     (tmp_path / "empty").touch()
     (tmp_path / "short").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "a.json").write_text("[]\n", encoding="utf-8")
-    (tmp_path / "a.jsonl").write_text('{"en": "x", "sw": "y"}\n', encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text('{"en": "x", "sw": "y", "fr": "z"}\n', encoding="utf-8")
     source = tiny_corpus / "train.digits"
     cases = {
         ("--source", tmp_path / "gone", "--target", tmp_path / "lost"): ["gone: no such file", "lost: no such file"],
