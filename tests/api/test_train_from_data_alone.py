@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 import torch
 from rich.console import Console
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("briefly_measured")
 Pairs = list[tuple[str, str]]
 FEW = {"training.updates": 10, "training.validate_every": 10}
 PAIRS: Pairs = [(" ".join(f"{n:03}"), " ".join(DIGITS[int(d)] for d in f"{n:03}")) for n in range(0, 1000, 3)]
+TABLE = pyarrow.table({"en": ["a"], "id": [1], "sw": ["b"]})
 
 
 @pytest.fixture
@@ -70,8 +72,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda files, **more: transduce.train(data=PAIRS, **more),
-        lambda files, **more: transduce.train(data=[{"source": one, "target": two} for one, two in PAIRS], **more),
+        lambda files, **more: transduce.train(PAIRS, **more),
+        lambda files, **more: transduce.train(pyarrow.table([*zip(*PAIRS, strict=True)], ["numbers", "words"]), **more),
         lambda files, **more: transduce.train(
             source=[one for one, _ in PAIRS], target=[two for _, two in PAIRS], **more
         ),
@@ -79,7 +81,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lambda files, **more: transduce.train(data=files / "pairs.tsv", **more),
         lambda files, **more: transduce.train(source=files / "pairs.tsv", columns=(0, 1), **more),
     ],
-    ids=["pairs", "mappings", "two lists", "file in a recipe's place", "file as data", "file as source"],
+    ids=["pairs", "table of two columns", "two lists", "file in a recipe's place", "file as data", "file as source"],
 )
 def test_the_same_is_decided_whatever_holds_the_pairs(
     call: Callable[..., transduce.TrainedRun], files: Path, usual: Path, tmp_path: Path
@@ -145,6 +147,21 @@ def test_a_stopped_training_goes_on_as_it_was_decided(tmp_path: Path) -> None:
         ({"recipe": "none.tsv"}, "none.tsv: no such file"),
         ({"recipe": "none.tsv", "source": "a"}, "expected either it or source"),
         ({"recipe": "my.toml", "time": "2h", "target": "b"}, "target, time: only without a recipe"),
+        ({"recipe": PAIRS, "data": PAIRS}, "list beside other data"),
+        ({"recipe": 5}, "expected the path of a TOML file"),
+        (
+            {"recipe": TABLE},
+            "the columns en, id, sw; say which are the input and the answer: columns=('en', ",
+        ),
+        (
+            {"recipe": TABLE, "columns": ("en", "fr")},
+            "expected the columns en and fr; got a table with the columns",
+        ),
+        (
+            {"recipe": TABLE.select(["en"])},
+            "the columns en; say which are the input and the answer: it needs two",
+        ),
+        ({"recipe": [{"en": "a", "sw": "b"}]}, "got en, sw. Say which are meant: columns=('en', 'sw'), for example."),
         ({"data": [("a", 1.5)]}, "data.train[0]: target: expected a text; got float: 1.5."),
         ({"data": PAIRS, "time": "soon"}, "expected a time such as 2h"),
         ({"data": PAIRS, "time": 20}, "expected a time such as 2h"),

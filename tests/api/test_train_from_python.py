@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 import torch
 from rich.console import Console
@@ -20,6 +21,7 @@ from tiny_recipe import TINY_RECIPE
 from trained import sha256, shown
 from transduce.api.train import TrainingUpdate
 from transduce.core.model_file import load_model_file
+from transduce.data.pair_inputs import known_of, read_pair_inputs
 from transduce.recipe.recipe import load_recipe
 from transduce.training.run import run_training
 
@@ -95,17 +97,43 @@ def test_what_holds_recipe_and_data_makes_no_difference(tmp_path: Path, usual: P
     every.append(transduce.train(table(), tmp_path / "mappings", data[1][0], quiet=True))
     columns = {name: [{"digits": one, "words": two} for one, two in rest[name]] for name in rest}
     given = {**columns, "train": named}
-    every.append(transduce.train(table(), tmp_path / "named", given, columns=("digits", "words"), quiet=True))
+    other = transduce.train(table(), tmp_path / "named", given, columns=("digits", "words"), quiet=True)
     assert {sha256(trained.run) for trained in every} == {sha256(usual)}
+    one, same = (load_model_file(run).weights for run in (usual, other.run))
+    assert all(torch.equal(one[name], same[name]) for name in one)  # the file says what the columns are called
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_columns_of_a_table_are_remembered(tmp_path: Path, parts: dict[str, Pairs]) -> None:
+    sides = [*zip(*parts["train"], strict=True)]
+    told = StringIO()
+    data = {**parts, "train": pyarrow.table(sides, ["numbers", "said"])}
+    trained = transduce.train(table(), tmp_path / "run", data, console=Console(file=told, width=200))
+    assert 'data.train: column "numbers" is the input, "said" the answer; columns=(..) says' in told.getvalue()
+    written = (trained.run / "data" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [*map(json.loads, written)] == [{"numbers": one, "said": other} for one, other in parts["train"]]
+    [entry] = trained.model.recipe.data.train  # type: ignore[attr-defined]
+    assert (entry.source_column, entry.target_column) == ("numbers", "said")
+
+    more = pyarrow.table([range(len(parts["test"])), *zip(*parts["test"], strict=True)], ["id", "numbers", "said"])
+    (tmp_path / "new.csv").write_text("id,numbers,said\n" + "".join(f"1,{a},{b}\n" for a, b in parts["test"]))
+    expected = transduce.evaluate(trained, parts["test"]).scores
+    assert transduce.evaluate(trained, more).scores == expected
+    assert transduce.evaluate(trained, tmp_path / "new.csv").scores == expected
+    found = read_pair_inputs(tmp_path / "new.csv", known_of(trained.model.recipe.to_table()))
+    assert found is not None
+    assert (found.texts, found.note) == ([source for source, _ in parts["test"]], "")
+    with pytest.raises(transduce.InputError, match=r"data: got a table with the columns id, said; say which"):
+        transduce.evaluate(trained, more.select(["id", "said"]))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_a_table_is_read_by_its_columns(tmp_path: Path, usual: Path, parts: dict[str, Pairs], library: str) -> None:
     tables = pytest.importorskip(library)
     sides = {
         name: dict(zip(("source", "target"), zip(*pairs, strict=True), strict=True)) for name, pairs in parts.items()
     }
-    frames = {name: tables.DataFrame(both) for name, both in sides.items()}
+    made = tables.table if library == "pyarrow" else tables.DataFrame
+    frames = {name: made(both) for name, both in sides.items()}
     assert sha256(transduce.train(table(), tmp_path / "run", frames, quiet=True).run) == sha256(usual)
 
 

@@ -3,13 +3,21 @@
 So a run goes on after it was stopped only with the same data, and its model file names the data's fingerprints.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
-from transduce.api.examples import EXPECTED, Columns, write_examples
+from transduce.api.examples import (
+    EXPECTED,
+    KEYS,
+    Columns,
+    chosen_columns,
+    columns_of,
+    write_examples,
+    written_keys,
+)
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve
 from transduce.data.files import fingerprint
@@ -40,30 +48,51 @@ def parts_of(data: Any) -> dict[str, Any]:
     return {name: data[name] for name in PARTS if data.get(name) is not None}
 
 
-def with_data(table: Table, run: Path, parts: Mapping[str, Any]) -> Table:
+def named_columns(parts: Mapping[str, Any], columns: Columns, tell: Callable[[str], None]) -> Columns:
+    """The columns that were asked for; of a table to train on that has two with other names, these, which is told.
+
+    Raises:
+        InputError: it is a table, and nothing says which are meant.
+    """
+    names = columns_of(parts["train"])
+    if names is not None and len(names) == 2 and columns is None and not any({*pair} == {*names} for pair in KEYS):
+        tell(f'data.train: column "{names[0]}" is the input, "{names[1]}" the answer; columns=(..) says otherwise.')
+        return names[0], names[1]
+    chosen_columns(parts["train"], "data.train", columns)
+    return columns
+
+
+def with_data(table: Table, run: Path, parts: Mapping[str, Any], columns: Columns = None) -> Table:
     """A recipe's table that reads the files of these parts in `run`, and no others.
 
     Raises:
         InputError: its task does not read examples that a program could give.
     """
-    entries = {name: entry_of(table, f"{name}.jsonl") for name in parts}
+    entries = {name: entry_of(table, f"{name}.jsonl", columns) for name in parts}
     section = table.get("data", {})
     kept = {key: value for key, value in section.items() if key not in (*PARTS, "root")}
     files = {name: [entry] if name == "train" else entry for name, entry in entries.items()}
     return {**table, "data": {**kept, "root": (run / FOLDER).as_posix(), **files}}
 
 
-def entry_of(table: Table, file: str) -> Table:
+def entry_of(table: Table, file: str, columns: Columns = None) -> Table:
     """A file of examples as an entry of [data]. Raises InputError as `with_data`."""
     task = table.get("task", {})
     kind = str(task.get("kind", "translation")) if isinstance(task, dict) else "translation"
     train = resolve("tasks", kind).Data.model_fields.get("train")
     reads = get_args(train.annotation)[:1] if train else ()
     if reads == (PairFiles,):
-        return {"jsonl": file}
+        return {"jsonl": file, **pair_columns(columns)}
     if reads == (LabelledFile,):
-        return {"file": file, "text": "source", "label": "target"}
+        text, label = written_keys(columns)
+        return {"file": file, "text": text, "label": label}
     raise InputError(f'data: the task "{kind}" reads its examples from files: name them in the recipe\'s [data].')
+
+
+def pair_columns(columns: Columns) -> Table:
+    """The keys of a file of pairs that say which columns it has; none where they are called as usual."""
+    source, target = written_keys(columns)
+    return {} if (source, target) == KEYS[0] else {"source_column": source, "target_column": target}
 
 
 @contextmanager

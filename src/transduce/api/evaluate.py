@@ -52,15 +52,17 @@ def evaluate(
             what `transduce.train` returned. A list within the list or the mapping is an ensemble. None: `outputs`
             alone.
         data: examples with their correct answers: (source, answer) pairs of texts, mappings with the keys source and
-            target or text and label, in a list or a generator; a table of pandas or polars; a data set of Hugging Face.
-            Or the path of a file of pairs (.tsv, .csv, .jsonl, .tmx), whose columns are those of the first model's
-            recipe, or of a file in the format of its task. An answer may be a list of several correct ones.
+            target or text and label, in a list or a generator; a table of pandas, polars or pyarrow; a data set of
+            Hugging Face. Or the path of a file of pairs (.tsv, .csv, .jsonl, .tmx), whose columns are those of the
+            first model's recipe, or of a file in the format of its task. An answer may be a list of several correct
+            ones.
         source, reference: instead of `data`, both sides. Each is a list of texts, or the path of a file with one a
             line; a str is always a path. The answers of an example may be a list; a list of `Path` objects is
             several files of answers.
         outputs: outputs of other systems by name, a list of texts or a file each.
-        columns: keys of input and answer in mappings and tables, if they have other names; `translation.en` is the key
-            en in the mapping translation. Of a file of pairs, its columns by name or number.
+        columns: keys of input and answer in mappings and tables, if they have other names than these, and than those
+            that the models were trained on; `translation.en` is the key en in the mapping translation. Of a file of
+            pairs, its columns by name or number.
         metrics: names of metrics; None = the first model's, or BLEU and chrF where there is no model.
         language: code of the target language, which decides how words are split (de, zh-CN); None = the models' own.
         to: code of the language to write, of models of several.

@@ -1,14 +1,16 @@
 """What a program gives to be evaluated on: files as the command reads them, or texts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from transduce.api.examples import Columns, read_examples
+from transduce.api.examples import KEYS, Columns, read_examples
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
+from transduce.data.labelled import LabelledFile
+from transduce.data.pair_files import PairFiles
 from transduce.data.pair_inputs import AskedColumns
 from transduce.evaluation.texts import Files, Texts, check_kinds, inputs_of
 from transduce.pipeline.arguments import texts_of
@@ -76,7 +78,7 @@ def given_texts(models: Models, given: EvaluationData) -> Texts:
 
 def _examples(models: Models, given: EvaluationData) -> Texts:
     problems = list[str]()
-    pairs = list(read_examples(given.data, "data", given.columns, problems))
+    pairs = list(read_examples(given.data, "data", given.columns, problems, [*_learnt_columns(models), *KEYS]))
     if problems:
         raise InputError(problems)
     outputs = _outputs(given.outputs)
@@ -85,6 +87,20 @@ def _examples(models: Models, given: EvaluationData) -> Texts:
         if len(lines) != len(pairs):
             raise InputError(f"{name} has {len(lines):,} texts and data has {len(pairs):,} examples.")
     return Texts([source for source, _ in pairs], [answers for _, answers in pairs], outputs)
+
+
+def _learnt_columns(models: Models) -> list[tuple[str, str]]:
+    """The names of input and answer in the files that the models were trained on, where they have names."""
+    trained_on = [getattr(model.recipe.data, "train", ()) for model in models.values()]
+    keys = [_keys(entry) for entries in trained_on if isinstance(entries, tuple) for entry in entries]
+    return [(pair[0], pair[1]) for pair in keys if len(pair) == 2 and all(isinstance(key, str) for key in pair)]
+
+
+def _keys(entry: Any) -> Sequence[Any]:
+    """The columns of a file of examples; none of other files."""
+    if isinstance(entry, PairFiles):
+        return entry.keys
+    return (entry.text, entry.label) if isinstance(entry, LabelledFile) else ()
 
 
 def _data_file(models: Models, path: Path, columns: Columns, outputs: dict[str, Path]) -> Files:

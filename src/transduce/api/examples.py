@@ -12,25 +12,54 @@ KEYS = (("source", "target"), ("text", "label"))  # of a mapping: input and answ
 ABSENT = object()
 NAMED, SHOWN = 10, 60  # wrong examples that a message names; characters of each
 EXPECTED = "expected pairs (source, target), mappings with these keys, or a table with these columns"
+BATCH = 1_000  # rows of a table of pyarrow that become Python's at once
 
 Columns = tuple[str, str] | None
 Answered = tuple[str, list[str]]  # an input, and its correct answers
 
 
-def read_examples(given: Any, name: str, columns: Columns, problems: list[str]) -> Iterator[Answered]:
+def columns_of(given: Any) -> list[Any] | None:
+    """The names of a table's columns; None for what is no table."""
+    if _is_arrow(given):
+        return list(given.schema.names)
+    names = getattr(given, "columns", getattr(given, "column_names", None))
+    return None if names is None or isinstance(given, Mapping) else list(names)
+
+
+def chosen_columns(given: Any, name: str, columns: Columns, known: Sequence[tuple[str, str]] = KEYS) -> Columns:
+    """Input and answer of a table: the columns that were asked for, else by their names. Of others, `columns`.
+
+    Raises:
+        InputError: the table lacks them, or nothing says which they are; what to write.
+    """
+    names = columns_of(given)
+    if names is None:
+        return columns
+    if found := next((pair for pair in ([columns] if columns else known) if _has(names, pair)), None):
+        return found
+    has = f"a table with the columns {', '.join(map(str, names)) or 'none'}"
+    if columns:
+        raise InputError(f"{name}: expected the columns {columns[0]} and {columns[1]}; got {has}.")
+    raise InputError(f"{name}: got {has}; say which are the input and the answer: {_hint(names)}.")
+
+
+def read_examples(
+    given: Any, name: str, columns: Columns, problems: list[str], known: Sequence[tuple[str, str]] = KEYS
+) -> Iterator[Answered]:
     """Each example that is sound, in order; what is wrong with the others is added to `problems` when all are read.
 
     Args:
-        given: pairs or mappings in anything that has an order, a generator too; a table of pandas or polars.
+        given: pairs or mappings in anything that has an order, a generator too; a table of pandas, polars or pyarrow.
         name: what messages call it.
         columns: keys of input and answer in a mapping, `translation.en` for one within another; None = the first of
-            `KEYS` that it has.
+            `known` that it has.
     """
     count = wrong = 0
     try:
+        columns = chosen_columns(given, name, columns, known)
         for each in _listed(given, name):
             try:
-                found = _example(each, columns)
+                found = _example(each, [columns] if columns else known)
             except ValueError as error:
                 wrong += 1
                 if wrong <= NAMED:
@@ -48,20 +77,46 @@ def read_examples(given: Any, name: str, columns: Columns, problems: list[str]) 
 
 
 def write_examples(path: Path, given: Any, name: str, columns: Columns, problems: list[str]) -> None:
-    """As `read_examples`, as lines {"source": .., "target": ..} of JSON, one by one; several answers are a problem."""
+    """As `read_examples`, as lines {"source": .., "target": ..} of JSON, one by one; several answers are a problem.
+
+    Where columns are named, the keys of the lines are their names.
+    """
+    keys = written_keys(columns)
     with path.open("wb") as file:
         for place, (source, answers) in enumerate(read_examples(given, name, columns, problems)):
             if len(answers) > 1:
                 problems.append(f"{name}[{place}]: expected one answer; got {len(answers)}.")
-            file.write(line_of(source, answers[0]))
+            file.write(line_of(source, answers[0], keys))
 
 
-def line_of(source: str, answer: "str | list[str]") -> bytes:
+def written_keys(columns: Columns) -> tuple[str, str]:
+    """The keys under which examples are written: the names of their columns, where these are names."""
+    return columns if columns and all(isinstance(each, str) for each in columns) else KEYS[0]
+
+
+def line_of(source: str, answer: "str | list[str]", keys: tuple[str, str] = KEYS[0]) -> bytes:
     """One example as a line of a .jsonl."""
-    return json.dumps({"source": source, "target": answer}, ensure_ascii=False).encode() + b"\n"
+    return json.dumps({keys[0]: source, keys[1]: answer}, ensure_ascii=False).encode() + b"\n"
+
+
+def _has(names: Sequence[Any], pair: Sequence[Any]) -> bool:
+    """`translation.en` may be the key en in the column translation."""
+    return all(key in names or (isinstance(key, str) and key.partition(".")[0] in names) for key in pair)
+
+
+def _hint(names: Sequence[Any]) -> str:
+    """What to write, for example."""
+    return f"columns={tuple(names[:2])!r}, for example" if len(names) > 1 else "it needs two columns"
+
+
+def _is_arrow(given: Any) -> bool:
+    return type(given).__module__.partition(".")[0] == "pyarrow" and hasattr(given, "schema")
 
 
 def _listed(given: Any, name: str) -> Iterable[Any]:
+    if _is_arrow(given):
+        batches = given.to_batches(BATCH) if hasattr(given, "to_batches") else [given]
+        return (row for batch in batches for row in batch.to_pylist())
     if hasattr(given, "itertuples") and hasattr(given, "columns"):  # pandas, whose iteration gives names of columns
         names = list(given.columns)
         return (dict(zip(names, row, strict=True)) for row in given.itertuples(index=False, name=None))
@@ -73,15 +128,15 @@ def _listed(given: Any, name: str) -> Iterable[Any]:
     return given
 
 
-def _example(each: Any, columns: Columns) -> Answered:
-    """Raises ValueError that says what is wrong."""
+def _example(each: Any, pairs: Sequence[tuple[str, str]]) -> Answered:
+    """By the first pair of keys that a mapping has. Raises ValueError that says what is wrong."""
     if isinstance(each, Mapping):
-        pairs = [columns] if columns else KEYS
         found = ([_at(each, key) for key in pair] for pair in pairs)
         both = next((values for values in found if not any(value is ABSENT for value in values)), None)
         if both is None:
             wanted = " or ".join(f'"{one}" and "{other}"' for one, other in pairs)
-            raise ValueError(f"expected the keys {wanted}; got {', '.join(map(str, each)) or 'none'}.")
+            hint = f" Say which are meant: {_hint([*each])}." if len(pairs) > 1 and len(each) > 1 else ""
+            raise ValueError(f"expected the keys {wanted}; got {', '.join(map(str, each)) or 'none'}.{hint}")
         source, answer = both
     elif isinstance(each, Sequence) and not isinstance(each, str | bytes) and len(each) == 2:
         source, answer = each

@@ -12,8 +12,8 @@ from typing import Any
 
 from rich.console import Console
 
-from transduce.api.data import FOLDER, adopt, parts_of, staged, with_data
-from transduce.api.examples import Columns
+from transduce.api.data import FOLDER, adopt, named_columns, parts_of, staged, with_data
+from transduce.api.examples import Columns, columns_of
 from transduce.api.without_recipe import Asked, is_data, planned
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
@@ -112,18 +112,19 @@ def train(
 
     Args:
         recipe: the path of a TOML file, a mapping of sections as such a file has, or a `transduce.Recipe`. None, or the
-            path of a file of pairs: everything is decided from the data.
+            path of a file of pairs, or examples as `data` takes them: everything is decided from the data.
         run: the directory of the run; None = runs/NAME, by the name of the recipe or of the files; runs/model for
             examples without a recipe.
         data: examples, in the place of all files that the recipe names: (source, target) pairs of texts, mappings with
-            these keys (or text and label), in a list or a generator; a table of pandas or polars; a data set of
-            Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
+            these keys (or text and label), in a list or a generator; a table of pandas, polars or pyarrow; a data set
+            of Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
             and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs alone, or
             a path as `source` takes it.
         source, target: without a recipe: both sides, as lists of texts or as files with one text a line. Or `source`
             alone, a file or a folder with both sides, as the command's option --source takes it.
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
-            key en in the mapping translation. Of a file of pairs, the columns by name or number.
+            key en in the mapping translation. A table of two columns needs none. The recipe of the run keeps them, so
+            its model finds them in other files. Of a file of pairs, the columns by name or number.
         languages: without a recipe: those of source and target, such as "en-sw", where file names do not say them.
         validation, test: without a recipe: held-out pairs, as `source` or `data` names those to train on; of two files,
             both paths in a tuple. None = some of the training pairs, which are not trained on.
@@ -147,6 +148,8 @@ def train(
     since, plan = monotonic(), None
     with _on(device):
         keep_freed_memory()
+        if _holds_examples(recipe):
+            recipe, data = None, _data_in_its_place(recipe, data)
         if recipe is None or is_data(recipe):
             source = _in_its_place(recipe, source)
             given = _overridden({}, overrides or {})
@@ -165,6 +168,19 @@ def train(
         if plan is not None:
             report = tell_taken(folder, report, plan, shown)
     return TrainedRun(folder, report, device)
+
+
+def _holds_examples(recipe: Any) -> bool:
+    """Whether what stands in a recipe's place is a table, a list or a generator of examples."""
+    other = recipe is None or isinstance(recipe, Recipe | Mapping | str | bytes | PathLike)
+    return not other and (columns_of(recipe) is not None or isinstance(recipe, Iterable))
+
+
+def _data_in_its_place(recipe: Any, data: Any) -> Any:
+    """The data, which may be named where a recipe is. Raises InputError where both are named."""
+    if data is not None:
+        raise InputError(f"recipe: {type(recipe).__name__} beside other data; expected a recipe, or data alone.")
+    return recipe
 
 
 def _in_its_place(recipe: Any, source: Any) -> Any:
@@ -209,7 +225,8 @@ def _prepared(
         examine_data(resolved, cache_folder(), warn, force)
         return resolved, folder
     parts, problems = parts_of(data), list[str]()
-    table = with_data(table, folder, parts)
+    columns = named_columns(parts, columns, Display(console).tell)
+    table = with_data(table, folder, parts, columns)
     with staged(folder, parts, columns, problems) as files:
         try:
             resolved = parse_recipe(table, where)

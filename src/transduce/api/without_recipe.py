@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from transduce.api.data import FOLDER, adopt, parts_of, staged
+from transduce.api.data import FOLDER, adopt, named_columns, pair_columns, parts_of, staged
 from transduce.api.examples import Columns
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
@@ -108,15 +108,18 @@ def _two_sides(part: str, given: Any) -> tuple[Path | None, Path | None]:
 def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tuple[TrainingPlan, Path]:
     """The examples become files of the run first, as with a recipe."""
     parts, problems = _with_held_out(parts_of(asked.data), asked.held_out), list[str]()
+    columns = named_columns(parts, asked.columns, display.tell)
     with _gone_if_refused(run):
-        with staged(run, parts, asked.columns, problems) as files:
+        with staged(run, parts, columns, problems) as files:
             if problems:
                 raise InputError(problems)
             adopt(run, files)
         paths = {name: run / FOLDER / f"{name}.jsonl" for name in parts}
-        others = {name: {"jsonl": path.name} for name, path in paths.items() if name != "train"}
+        keys = pair_columns(columns)
+        others = {name: {"jsonl": path.name, **keys} for name, path in paths.items() if name != "train"}
         given = {**asked.given, "data": {**others, **asked.given.get("data", {})}} if others else asked.given
-        named = Named(paths["train"], languages=_languages(asked), root=run / FOLDER)
+        own, target = ((keys["source_column"],), keys["target_column"]) if keys else ((), None)
+        named = Named(paths["train"], None, own, target, languages=_languages(asked), root=run / FOLDER)
         prints = {name: fingerprint(path) for name, path in paths.items()}
         return _planned(run, named, replace(asked, given=given), prints, display, force), run
 

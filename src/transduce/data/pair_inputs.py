@@ -185,6 +185,8 @@ def _guessed(table: PairTable, known: Known) -> PairFiles:
     """
     number, between = known.sources
     place = {table.kind: str(table.path), "source_separator": between}
+    if (keys := _named_alike(table, known)) is not None:
+        return PairFiles.model_validate({**place, "source_column": keys[:-1], "target_column": keys[-1]})
     source, target = (_called(table, *each) for each in zip(("source", "target"), known.languages, strict=True))
     if table.kind in ("csv", "jsonl") and number == 1 and len(table.columns) == 2:
         source = source or (next(str(each) for each in table.columns if each != target) if target else None)
@@ -200,6 +202,15 @@ def _guessed(table: PairTable, known: Known) -> PairFiles:
     names = " or ".join(each for each in ("source" if table.kind == "csv" else "", known.languages[0]) if each)
     wanted = f"column {names}" if names else "the language that the model reads, which its recipe does not say"
     raise InputError(f"{table.path}: expected the source in {wanted}; it has {table}.")
+
+
+def _named_alike(table: PairTable, known: Known) -> tuple[Key, ...] | None:
+    """The columns of a file of another kind in the recipe, if this table has its sources under these names."""
+    if table.kind not in ("csv", "jsonl"):
+        return None
+    named = [each.keys for each in known.files if each.csv is not None or each.jsonl is not None]
+    named = [keys for keys in named if all(isinstance(key, str) for key in keys)]
+    return next((keys for keys in named if all(map(table.has, keys[:-1]))), None)
 
 
 def _called(table: PairTable, side: str, language: str) -> str | None:
