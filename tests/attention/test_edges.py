@@ -109,6 +109,36 @@ def test_a_capture_holds_the_weights_of_each_edge() -> None:
     torch.testing.assert_close(alpha_EH, edge_softmax(DotEdgeScore()(x, x, edges), edges))
 
 
+def test_training_drops_single_edges_of_single_heads() -> None:
+    attention, edges = EdgeAttention(DotEdgeScore(), dropout=0.5), drawn_edges()
+    x = drawn(N, H, D).detach().float()
+    alpha_EH = edge_softmax(DotEdgeScore()(x, x, edges), edges)
+    names_NHN = torch.eye(N)[:, None].expand(N, H, N)  # what is read tells which edges were
+    torch.manual_seed(0)
+    read_EH = attention(x, x, names_NHN, edges)[edges.target, :, edges.source]
+    dropped_EH = read_EH == 0
+    torch.testing.assert_close(read_EH, 2 * alpha_EH * ~dropped_EH)
+    assert 0.3 < dropped_EH.float().mean() < 0.7
+    assert (dropped_EH.any(1) & ~dropped_EH.all(1)).any()
+    torch.testing.assert_close(attention.eval()(x, x, names_NHN, edges)[edges.target, :, edges.source], alpha_EH)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_training_drops_single_features(sparse: bool) -> None:
+    dense = drawn(40, 11).detach() * (drawn(40, 11, seed=2).detach() > 0.5)
+    rows, columns = dense.nonzero(as_tuple=True)
+    known = SparseRows.of(columns, dense[rows, columns], torch.searchsorted(rows, torch.arange(41)), 11)
+    weight = torch.eye(11, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(0)
+    product = times_weight(known if sparse else dense, weight, 0.5)
+    kept = product.detach() != 0
+    torch.testing.assert_close(product.detach(), 2 * dense * kept)
+    assert 0.3 < kept[dense != 0].double().mean() < 0.7
+    gradient = drawn(40, 11, seed=3).detach()
+    (found,) = torch.autograd.grad(product, weight, gradient)
+    torch.testing.assert_close(found, product.detach().mT @ gradient)  # of what was read, not of what was dropped
+
+
 def test_an_empty_graph_reads_nothing() -> None:
     none = torch.zeros(0, dtype=torch.int64)
     x = torch.randn(3, H, D)

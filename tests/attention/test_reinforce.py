@@ -17,6 +17,7 @@ from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import ScaledDot
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
+from transduce.objectives.label import LabelCrossEntropy
 from transduce.recipe.training import TrainingConfig
 
 
@@ -164,6 +165,56 @@ def test_on_average_the_gradient_is_that_of_the_expected_loss(keys: int, r_drop:
     soft = model.scores.softmax(-1)[:, 0]
     expected = (torch.stack((soft[0, 0], soft[0, 1], soft[1, 0])).mT * loss_ST).sum()
     for total, wanted in zip(mean, torch.autograd.grad(expected, parameters), strict=True):
+        torch.testing.assert_close(total, wanted, rtol=0, atol=1e-5)
+    assert mean[0].abs().max() > 0.01
+
+
+class LabelChooser(nn.Module):
+    """Each row reads one of S vectors, which are the logits of its label, and is punished for what it reads."""
+
+    def __init__(self, rows: int, keys: int, labels: int) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.randn(rows, 1, 1, keys))
+        self.value = nn.Parameter(torch.randn(keys, labels))
+        self.weigh = Told(1)
+
+    def classify(self, inputs: object) -> Tensor:
+        return weigh(self.weigh, self.scores)[:, 0, 0] @ self.value
+
+
+class PunishedChooser(LabelChooser):
+    def classify_with_penalty(self, inputs: object) -> tuple[Tensor, Tensor]:
+        return self.classify(inputs), 0.3 * self.value.square().sum().expand(len(self.scores))
+
+
+@pytest.mark.parametrize("kind", [LabelChooser, PunishedChooser])
+@pytest.mark.parametrize("weights", [(), (0.5, 2.0, 1.0, 3.0)])
+def test_of_labels_too_the_gradient_is_on_average_that_of_the_expected_loss(
+    kind: type[LabelChooser], weights: tuple[float, ...]
+) -> None:
+    torch.manual_seed(0)
+    rows, keys, labels = 3, 3, torch.tensor([2, 0, 1])
+    model, parameters = kind(rows, keys, 4), ("scores", "value")
+    wanted_parameters = [getattr(model, name) for name in parameters]
+    mean = [torch.zeros_like(each) for each in wanted_parameters]
+    alpha = model.scores.detach().softmax(-1)
+    for chosen in itertools.product(range(keys), repeat=rows):
+        model.weigh.choice = torch.tensor(chosen).view(rows, 1, 1, 1)
+        found = LabelCrossEntropy(weights=weights).loss(model, Batch(None, labels, rows))
+        probability = alpha.gather(-1, model.weigh.choice).prod()
+        gradients = torch.autograd.grad(found.minimised, wanted_parameters)
+        mean = [total + probability * gradient for total, gradient in zip(mean, gradients, strict=True)]
+        read = model.value[torch.tensor(chosen)]
+        weight = torch.tensor(weights) if weights else None
+        torch.testing.assert_close(found.reported, F.cross_entropy(read, labels, weight, reduction="sum").detach())
+    each = [
+        F.cross_entropy(model.value, label.expand(keys), torch.tensor(weights) if weights else None, reduction="none")
+        for label in labels
+    ]
+    expected = (model.scores.softmax(-1)[:, 0, 0] * torch.stack(each)).sum()
+    if kind is PunishedChooser:
+        expected = expected + 0.3 * rows * model.value.square().sum()
+    for total, wanted in zip(mean, torch.autograd.grad(expected, wanted_parameters), strict=True):
         torch.testing.assert_close(total, wanted, rtol=0, atol=1e-5)
     assert mean[0].abs().max() > 0.01
 

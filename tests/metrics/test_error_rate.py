@@ -79,6 +79,17 @@ def test_the_nearest_of_several_references_counts() -> None:
     assert character_error_rate_tally(["abcd"], [["xxxx", "abce", "a"]]).statistics_SN.tolist() == [[1, 4]]
 
 
+def test_of_several_references_the_lowest_rate_counts_not_the_fewest_edits() -> None:
+    assert character_error_rate_tally(["ab"], [["b", "abcd"]]).statistics_SN.tolist() == [[2, 4]]
+    assert word_error_rate_tally(["a b"], [["b", "a b c d"]]).statistics_SN.tolist() == [[2, 4]]
+    assert character_error_rate_tally(["ab"], [["", "abcd"]]).statistics_SN.tolist() == [[2, 4]]
+    said, one = drawn(5)
+    other, third = drawn(6)[1], drawn(7)[1]
+    tally = character_error_rate_tally(said, [list(each) for each in zip(one, other, third, strict=True)])
+    for row, text, *several in zip(tally.statistics_SN, said, one, other, third, strict=True):
+        assert row[0] / row[1] == min(slow(text, each) / len(each) for each in several)
+
+
 def test_lower_is_better_and_has_an_interval() -> None:
     said, wanted = drawn(1)
     cer, wer = tallies(["cer", "wer"], said, wanted)
