@@ -28,7 +28,9 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planned:
     now = [100.0]
     monkeypatch.setattr(plan.time, "monotonic", lambda: now[0])
 
-    def make(minutes: float | None, *speeds: Speed, pairs: int = 600, **training: Any) -> tuple[TrainingPlan, str]:
+    def make(
+        minutes: float | None, *speeds: Speed, pairs: int = 600, model: dict[str, Any] | None = None, **training: Any
+    ) -> tuple[TrainingPlan, str]:
         (tmp_path / "a.tsv").write_text("".join(f"ein {n} haus\tthe {n} house\n" for n in range(pairs)), "utf-8")
         found, limits = chain(speeds, repeat(speeds[-1])), list[float]()
 
@@ -39,7 +41,8 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planned:
 
         monkeypatch.setattr(plan, "measure", measure)
         told = Console(file=StringIO(), width=500)
-        made = plan.make_plan(Named(source=tmp_path / "a.tsv"), {"training": training}, minutes, Display(told))
+        given = {"training": training, **({"model": model} if model else {})}
+        made = plan.make_plan(Named(source=tmp_path / "a.tsv"), given, minutes, Display(told))
         assert sum(limits) <= 0.1 * 60 * (minutes or 60)
         return made, told.file.getvalue()  # type: ignore[attr-defined]
 
@@ -119,12 +122,28 @@ def test_updates_that_are_chosen_end_a_training(planned: Planned) -> None:
 
 def test_too_short_a_time_makes_the_model_smaller_until_half_of_the_updates_fit(planned: Planned) -> None:
     """2,000 pairs deserve a model 128 wide and 1,500 updates; the smallest is 64 wide."""
-    wide, narrow = USUAL._replace(update=0.6), USUAL._replace(update=0.3)
-    made, told = planned(8.0, wide, narrow, pairs=2000)
+    wide, narrow = USUAL._replace(update=1.0), USUAL._replace(update=0.4)
+    made, told = planned(12.0, wide, narrow, pairs=2000)
     assert made.table["model"]["d_model"] == 64
     assert told.count("A smaller one is tried.") == 1
-    enough = USUAL._replace(update=0.5)
-    assert planned(8.0, enough, pairs=2000)[0].table["model"]["d_model"] == 128
+    assert made.promised.updates == pytest.approx(1520 * 0.4)
+    enough = USUAL._replace(update=0.7)
+    assert planned(12.0, enough, pairs=2000)[0].table["model"]["d_model"] == 128
+    chosen = {"dropout": 0.1}
+    assert planned(12.0, wide, narrow, pairs=2000, model=chosen)[0].table["model"]["d_model"] == 128
+
+
+def test_a_second_is_a_time(planned: Planned) -> None:
+    assert planned(1 / 60, USUAL)[0].table["training"]["minutes"] == 0.01
+
+
+def test_a_smaller_model_is_not_measured_where_the_time_for_that_is_over(planned: Planned) -> None:
+    """A tenth of 8 minutes is less than two measurements of half a minute."""
+    made, _ = planned(8.0, USUAL._replace(update=0.6), USUAL._replace(update=99.0), pairs=2000)
+    assert made.table["model"]["d_model"] == 64
+    updates = made.promised.updates / 0.2  # a third of the work: 2 layers of 64, not 3 of 128
+    assert updates == pytest.approx(round(updates))
+    assert 1000 < updates < 480 / 0.2
 
 
 @pytest.mark.parametrize("pairs", [3, 49])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from transduce.planning import speed
-from transduce.planning.speed import by_steps, steady, timed
+from transduce.planning.speed import Speed, of_a_batch, steady, timed
 
 
 @pytest.fixture
@@ -54,24 +54,27 @@ def test_one_slow_moment_does_not_decide() -> None:
 
 
 @pytest.mark.parametrize(
-    ("each", "limit", "counts"),
+    ("few", "limit", "counts", "found"),
     [
-        (0.01, float("inf"), [2, 8, 64]),
-        (0.01, 0.75, [2, 8, 64]),
-        (0.01, 0.70, [2, 8]),  # the last would take 0.64 seconds more
-        (5.0, 9.0, [2]),
-        (5.0, 0.0, [2]),
+        (0.05, float("inf"), [2, 64], 0.002),
+        (0.05, 0.41, [2, 64], 0.002),  # both take 0.1 + 0.3 seconds, by what is usual
+        (0.05, 0.39, [2], 3 * 0.1 / 64),
+        (5.0, 0.0, [2], 3 * 10.0 / 64),
     ],
 )
-def test_as_many_sentences_are_translated_as_there_is_time_for(
-    each: float, limit: float, counts: list[int], clock: Callable[[float], None]
+def test_many_sentences_are_translated_if_there_is_time(
+    few: float, limit: float, counts: list[int], found: float
 ) -> None:
     made = list[int]()
 
-    def translate(count: int) -> float:
+    def each(count: int) -> float:
         made.append(count)
-        clock(each * count)
-        return each
+        return few if count == 2 else 0.002
 
-    assert by_steps(translate, limit) == each
+    assert of_a_batch(each, limit) == pytest.approx(found)
     assert made == counts
+
+
+def test_a_smaller_model_has_less_to_do_but_loads_as_long() -> None:
+    found = Speed(update=1.0, validation=8.0, tests=22.0, start=3.0).of_a_smaller_model(0.25)
+    assert found == (0.25, 2.0, 2.0 + 5.0, 3.0)

@@ -38,6 +38,11 @@ class Size(NamedTuple):
     width: int
     layers: int
 
+    @property
+    def work(self) -> int:
+        """Between that of few positions, which grows with the layers, and that of many, with the squared width."""
+        return self.width * self.layers
+
 
 def decide(facts: Facts, validation: bool = False, test: bool = False, size: Size | None = None) -> list[Decision]:
     """All but the number of updates, which `schedule` decides.

@@ -144,11 +144,10 @@ class _Planner:
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
-        size, measuring = usual_size(self.facts), MEASURING * _seconds(minutes)
-        deserved = deserved_updates(self.facts)
+        size, deserved = usual_size(self.facts), deserved_updates(self.facts)
+        left = MEASURING * _seconds(minutes)
+        speed, took = self._measured(size, left / 2)
         while True:
-            measuring /= 2  # so that there is time for each size that is tried
-            speed = self._measured(size, measuring)
             fitting = _fitting(speed, self._for_training(speed, minutes))
             lower = None if self.wanted or self.start or "model" in self.given else smaller(size)
             if lower is None or fitting >= ENOUGH * deserved:
@@ -157,6 +156,11 @@ class _Planner:
                 f"A model {size.width} wide would make {fitting:,} updates in that time; the data deserves "
                 f"{deserved:,}. A smaller one is tried."
             )
+            left -= took
+            if took < left:
+                speed, took = self._measured(lower, left / 2)
+            else:
+                speed = speed.of_a_smaller_model(lower.work / size.work)
             size = lower
         return self._made(size, self._length(deserved, fitting, speed, minutes), speed)
 
@@ -189,10 +193,11 @@ class _Planner:
             f"nevertheless, so all will take about {in_words(self._used() + training + after)}."
         )
 
-    def _measured(self, size: Size, seconds: float) -> Speed:
-        """The speed of a recipe with a model of this size, measured for so long at most."""
+    def _measured(self, size: Size, seconds: float) -> tuple[Speed, float]:
+        """The speed of a recipe with a model of this size, measured for so long, and how long it took."""
+        begun = time.monotonic()
         with self.display.busy("measuring the speed"):
-            return measure(self.first_recipe(size), self.display, seconds)
+            return measure(self.first_recipe(size), self.display, seconds), time.monotonic() - begun
 
     def first_recipe(self, size: Size) -> Recipe:
         """With a model of this size, before it is known how long it trains."""

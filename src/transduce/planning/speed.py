@@ -26,7 +26,8 @@ from transduce.training.validation import spread
 
 WARMING, FEWEST, MOST, SECONDS = 3, 6, 100, 5.0  # updates that are not timed, and those that are; how long
 SLOW = 2.0  # times the median: a slow moment, such as of another program
-TRANSLATED = (2, 8, 64)  # sentences: the first pack the weights, the second tell whether there is time for the last
+FEW, MANY = 2, 64  # sentences that are translated: the first pack the weights
+TOGETHER = 3.0  # times as long take many in one batch as few do (2.5 to 3.7 with models 64 to 256 wide)
 COUNTING = 1.5e-4  # seconds a pair, of co-occurrence embeddings
 LOADING = 2.0  # seconds for what is done once: a checkpoint, the model file, figures, the report
 WORSE = 1.3  # early validations translate with a poor model, whose outputs are too long
@@ -39,6 +40,11 @@ class Speed(NamedTuple):
     validation: float
     tests: float
     start: float
+
+    def of_a_smaller_model(self, work: float) -> "Speed":
+        """For a model that has this share of the work to do. Loading takes as long."""
+        tests = LOADING + work * max(0.0, self.tests - LOADING)
+        return Speed(work * self.update, work * self.validation, tests, self.start)
 
 
 def measure(recipe: Recipe, display: Display, seconds: float = math.inf) -> Speed:
@@ -147,19 +153,18 @@ def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search,
         texts = [source for source, _ in spread(dataset.texts, count)]
         return _seconds(lambda: task.predictor.predict(model, texts, limited)) / len(texts)
 
-    return by_steps(translate, limit)
+    return of_a_batch(translate, limit)
 
 
-def by_steps(each: Callable[[int], float], limit: float) -> float:
-    """Seconds a sentence, of as many as there is time for; each: for so many."""
-    packing, few, many = TRANSLATED
-    begun = time.perf_counter()
-    found = each(packing)
-    if time.perf_counter() - begun < limit:
-        found = each(few)
-    if time.perf_counter() - begun + many * found < limit:
-        found = each(many)
-    return found
+def of_a_batch(each: Callable[[int], float], limit: float) -> float:
+    """Seconds a sentence where many are translated at once; each: the same for so many.
+
+    Without time for many, it follows from few.
+    """
+    few = FEW * each(FEW)
+    if few + TOGETHER * few < limit:
+        return each(MANY)
+    return TOGETHER * few / MANY
 
 
 def _seconds(work: Callable[[], object]) -> float:
