@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from transduce.cli import data_files, examined, options
+from transduce.core.destination import check_output
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ def _examine(
     cleaned, reports = None, []
     if any(cleans) and len(corpora) > 1:
         raise InputError("--clean-source and --clean-target are for one corpus; name it with --source and --target.")
+    for output in cleans:
+        check_output(output, [*_inputs(corpora), *map(_path, tests)])
     for note in (note for each in corpora for note in each.notes):
         typer.echo(note, err=True)
     with libraries_on_stderr(), _progress([side.path for each in corpora for side in each.sides]) as progress:
@@ -233,6 +236,16 @@ def _examine(
         if cleans[0] and cleans[1]:
             cleaned = clean(*corpora[0].sides, cleans[0], cleans[1], reports[0], progress=progress)
     _tell(reports, cleaned, as_json)
+
+
+def _inputs(corpora: "list[examined.ExaminedPairs]") -> Iterator[Path]:
+    """All files of the corpora and of their own tests."""
+    for each in corpora:
+        yield from (side.path for sides in (each.sides, *each.tests.values()) for side in sides)
+
+
+def _path(file: "Path | ScannedFile | None") -> Path | None:
+    return file if file is None or isinstance(file, Path) else file.path
 
 
 def _tell(reports: "list[Report]", cleaned: "Cleaned | None", as_json: bool) -> None:

@@ -9,6 +9,7 @@ import typer
 from transduce.cli import options
 from transduce.cli.search_keys import models_and_search
 from transduce.cli.server import hosts_of, needed
+from transduce.core.destination import check_output
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,13 +45,15 @@ def explore(
     """
     _check(run, file, text or [])
     with needed("exploring"):
-        from transduce.serve.models import Models
+        from transduce.serve.models import Models, named_model
         from transduce.serve.served_model import ModelUse
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
     models, search = models_and_search(models, {})
     use = ModelUse(trust_code, device=device, files=True, search=search, engine="torch")
+    if file:
+        check_output(file, [*(named_model(each)[1] for each in models), *map(Path, text or [])], "--file")
     opened = Models.open(models, use, run)
     if file:
         _write(opened, file, text or [])

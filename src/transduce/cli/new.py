@@ -38,6 +38,7 @@ def new(
     from rich.console import Console
 
     from transduce.core.atomic import write_text
+    from transduce.core.destination import check_output
     from transduce.core.errors import InputError
     from transduce.core.overrides import apply_overrides
     from transduce.planning.plan import make_plan
@@ -55,6 +56,7 @@ def new(
         problems.append(f"{file}: there is such a file already. Choose another name, or replace it with --force.")
     if problems or source is None:
         raise InputError(problems)
+    check_output(file, [source, target])
     use_device(device)
     held_out = validation, validation_target, test, test_target
     named = data_files.named_files(

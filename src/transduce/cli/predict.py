@@ -146,7 +146,8 @@ def predict(
     options that are not given are those of the model's recipe.
     """
     from transduce.cli.predictions import answer, writer
-    from transduce.cli.text import check_output, is_terminal, json_line, source_lines, tell, write_lines
+    from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
+    from transduce.core.destination import check_output
     from transduce.data.tags import require_language
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.without_torch.choice import translator_of
@@ -154,7 +155,6 @@ def predict(
     keep_freed_memory()
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
     _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
-    check_output(output, source, constraints)
     asked = {
         "method": method,
         "beam": beam,
@@ -178,6 +178,7 @@ def predict(
     }
     models, search = models_and_search(model, asked)
     refuse_texts(models)
+    check_output(output, [*models, source, constraints], "--output")
     use: dict[str, Any] = {"ensemble": ensemble, "precision": precision}
     more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
     alone = translator_of(models, engine, search, device, more, **use)

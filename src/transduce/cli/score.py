@@ -52,7 +52,8 @@ def score(
     from transduce.bulk.engine import engine_of
     from transduce.bulk.job import Placement
     from transduce.bulk.scoring import ScoringWorker, scored
-    from transduce.cli.text import bar, check_output, write_lines
+    from transduce.cli.text import bar, write_lines
+    from transduce.core.destination import check_output
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file
     from transduce.data.tags import addressed, require_language
@@ -60,7 +61,7 @@ def score(
 
     if engine == "local" and workers:
         raise InputError("--workers is for --engine ray: one process scores with all its threads.")
-    check_output(output, source, target, tsv)
+    check_output(output, [*model, source, target, tsv], "--output")
     asked = options.asked_columns(source_column, target_column)
     sides = options.columns(tsv, source, asked)
     if [sides, target or source].count(None) != 1:

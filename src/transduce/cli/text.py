@@ -92,12 +92,6 @@ def write_lines(lines: Iterable[str], output: str | None) -> None:
             file.write(_one_line(line))
 
 
-def check_output(output: str | None, *inputs: Path | None) -> None:
-    """Raises InputError where an output would take the place of an input."""
-    if output and any(path and path.resolve() == Path(output).resolve() for path in inputs):
-        raise InputError(f"--output {output}: this is an input; name another file.")
-
-
 @contextmanager
 def libraries_on_stderr() -> Iterator[None]:
     """Let what libraries print go to standard error: Ray tells there that a worker died."""

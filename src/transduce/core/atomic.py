@@ -1,7 +1,8 @@
 """Atomic file writes.
 
 A file is written under a temporary name in the same folder, flushed to disk, then renamed. A reader sees the old file
-or the new one, never a partial one, whatever happens to the writer.
+or the new one, never a partial one, whatever happens to the writer. Links are followed. Devices and pipes have no old
+and new: they are written into (`transduce.core.destination`).
 """
 
 import errno
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from transduce.core.destination import file_to_write, open_stream
 from transduce.core.errors import InputError, TransduceError
 
 FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}  # system failures; anything else is a wrong path
@@ -55,31 +57,56 @@ def replace(path: Path, chunks: Iterable[Any], size: int) -> None:
 def writing(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
     """A file that gets the name `path` when the block ends, complete and on disk. If anything fails, it never does.
 
+    At a link, that is the file which it leads to. A device or a pipe is written into at once.
+
     Args:
         path: the name.
         size: the expected size in bytes, for the error message if the disk is full.
 
     Raises:
         InputError: the folder does not exist, `path` is one itself, or nothing may be written there.
+        BrokenPipeError: whoever read the pipe has left.
         TransduceError: the system could not write it (disk full); the old file is unchanged.
     """
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: cannot be written: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise InputError(f"{path}: could not be written: this is a folder.")
+    file = _file_or_stream(path)
+    if file is None:
+        with _into_stream(path) as stream:
+            yield stream
+        return
     try:
-        with _renamed_at_the_end(path) as file:
-            yield file
+        with _renamed_at_the_end(file) as opened:
+            yield opened
     except OSError as error:
-        kind = TransduceError if error.errno in FULL else InputError
-        raise kind(_why_not(path, size, error)) from error
+        raise _kind_of(error)(_why_not(file, size, error)) from error
     try:
-        _flush_folder(path.parent)
+        _flush_folder(file.parent)
     except OSError as error:
         raise TransduceError(
             f"{path}: written, but a power cut may undo it: its folder could not be flushed to the disk "
             f"({error.strerror})."
         ) from error
+
+
+def _file_or_stream(path: Path) -> Path | None:
+    try:
+        return file_to_write(path)
+    except OSError as error:
+        raise InputError(f"{path}: could not be written: {error.strerror}.") from error
+
+
+@contextmanager
+def _into_stream(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with open_stream(path) as stream:
+            yield stream
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _kind_of(error)(f"{path}: could not be written: {error.strerror or error}.") from error
+
+
+def _kind_of(error: OSError) -> type[TransduceError]:
+    return TransduceError if error.errno in FULL else InputError
 
 
 @contextmanager

@@ -173,7 +173,7 @@ class Models:
         Raises:
             InputError: a file is missing or no good, or cannot be used so, or two have one name.
         """
-        named = [_named(str(each)) for each in asked]
+        named = [named_model(str(each)) for each in asked]
         names = [name for name, _ in named]
         if len(set(names)) < len(names):
             raise InputError(
@@ -271,7 +271,8 @@ def _run_of(path: Path) -> Path | None:
     return folder if (folder / LOG).is_file() and find_model_file(path).name == NAME else None
 
 
-def _named(asked: str) -> tuple[str, Path]:
+def named_model(asked: str) -> tuple[str, Path]:
+    """The name of a model and its path, from `path` or `name=path`."""
     name, equals, path = asked.partition("=")
     if equals and name and path and not Path(asked).exists():
         return name, Path(path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from transduce.core.destination import check_output, same_file
 from transduce.core.errors import InputError
 from transduce.data.doctor.characters import without_odd
 from transduce.data.doctor.examine import File
@@ -84,12 +85,10 @@ def clean(
 
 
 def _check(files: tuple[ScannedFile, ScannedFile], outputs: tuple[Path, Path], report: Report) -> None:
-    problems = [
-        f"{output}: this is an input; name another file for the cleaned copy."
-        for output in outputs
-        if any(output.resolve() == file.path.resolve() for file in files)
-    ]
-    if outputs[0].resolve() == outputs[1].resolve():
+    for output in outputs:
+        check_output(output, [file.path for file in files])
+    problems = []
+    if outputs[0].resolve() == outputs[1].resolve() or same_file(*outputs):
         problems.append(f"{outputs[0]}: the two cleaned sides must go to two different files.")
     if report.alignment is None or report.pairs is None:
         problems.append("A single file was examined: only pairs of a source and a target can be cleaned.")
