@@ -1,6 +1,5 @@
 """`transduce convert MODEL OUTPUT`."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,37 +80,30 @@ def _text(check: Path, references: Path | None) -> "Text":
 
 def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     """Whether nothing was found to differ; what was compared, and what was not, is told."""
-    from transduce.cli.text import tell
+    from transduce.cli.text import tell, tell_red
     from transduce.core.errors import InputError
     from transduce.interop.original_engine import OriginalEngine
     from transduce.interop.parity import compare
     from transduce.pipeline.pipeline import load
 
     if not read.has_engine:
-        _red(f"nothing was compared. To compare it with Marian itself: transduce export {output} --to marian")
+        tell_red(f"nothing was compared. To compare it with Marian itself: transduce export {output} --to marian")
         return True
     if text is None:
-        _red("nothing was compared: name lines of text with --check.")
+        tell_red("nothing was compared: name lines of text with --check.")
         return True
     pipeline = load(output, device="cpu")
     try:
         engine = OriginalEngine(pipeline, read.path)
     except InputError as error:
-        _red(f"nothing was compared: {error}")
+        tell_red(f"nothing was compared: {error}")
         return True
     found: Parity = compare(pipeline, engine, text, read.languages.target or None)
     for line in found.report():
         tell(line)
     if not found.holds:
         differing = found.lines - found.equal
-        _red(
+        tell_red(
             f"{differing:,} of {found.lines:,} outputs differ: the converted model does not say what the original says."
         )
     return found.holds
-
-
-def _red(line: str) -> None:
-    """Print a line on standard error, in red on a terminal."""
-    from transduce.cli.text import is_terminal, tell
-
-    tell(f"\x1b[31m{line}\x1b[0m" if is_terminal(sys.stderr) else line)

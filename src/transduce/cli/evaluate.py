@@ -130,12 +130,12 @@ def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
 
 
 def _show(report: dict[str, Any]) -> None:
-    from rich.console import Console
-
+    from transduce.core.printable import printable
     from transduce.evaluation.report_tables import report_parts
+    from transduce.runtime.console import make_console
 
     for part in report_parts(report):
         if isinstance(part, str):
-            typer.echo(part)
+            typer.echo(printable(part))
         else:
-            Console().print(part)
+            make_console().print(part)

@@ -33,9 +33,9 @@ def info(
 
 
 def _show(facts: dict[str, Any], tensors: bool) -> None:
-    from rich.console import Console
+    from transduce.runtime.console import make_console
 
-    console = Console()
+    console = make_console()
     console.print(_table("Model", _summary(facts)))
     metrics = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in facts["metrics"].items()}
     if metrics:
@@ -90,9 +90,11 @@ def _table(title: str, rows: dict[str, str]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    from transduce.core.printable import printable_line
+
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
     for name, value in rows.items():
-        table.add_row(Text(printable(name), style="cyan"), Text(printable(value)))
+        table.add_row(Text(printable_line(name), style="cyan"), Text(printable_line(value)))
     return table
 
 
@@ -105,8 +107,3 @@ def flat(table: dict[str, Any], prefix: str = "") -> dict[str, str]:
         else:
             rows[prefix + key] = str(value)
     return rows
-
-
-def printable(text: str) -> str:
-    """`text` with control characters escaped, since a file from anyone could steer the terminal."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

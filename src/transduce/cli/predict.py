@@ -351,12 +351,11 @@ def _constraints(path: Path, count: int) -> "list[Constraints]":
 
 def draw_below(pipeline: "Pipeline", prediction: "Prediction") -> None:
     """Draw a prediction on standard output, with an empty line behind. Raises InputError where there is no picture."""
-    from rich.console import Console
-
     from transduce.interpret.drawings import drawn
+    from transduce.runtime.console import make_console
 
     alone = pipeline.task.drawing or not pipeline.others  # an ensemble looks at nothing, but its trees can be drawn
     picture = (drawn(pipeline.model, pipeline.task, prediction) if alone else None) or prediction.attention()
     sys.stdout.flush()
-    Console(file=sys.stdout, highlight=False).print(picture)
+    make_console(file=sys.stdout, highlight=False).print(picture)
     print(flush=True)

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from transduce.core.errors import InputError, Interrupted, TransduceError
+from transduce.core.printable import printable
 
 
 def run(name: str, command: Callable[[], Any]) -> None:
@@ -67,7 +68,7 @@ def _leave(name: str, message: str, code: int) -> NoReturn:
     """Print the message behind the command's name, and exit. Output that could not be written before is dropped."""
     with suppress(OSError):
         if message:
-            print(f"{name}: {message}", file=sys.stderr)
+            print(f"{name}: {printable(message)}", file=sys.stderr)
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

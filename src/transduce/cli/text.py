@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.printable import printable, printable_json
 
 
 def read_source(path: Path | None) -> list[str]:
@@ -70,7 +71,7 @@ def write_line(value: str | dict[str, Any]) -> None:
 
 def json_line(value: dict[str, Any]) -> str:
     """As JSON, with characters of all scripts as they are."""
-    return json.dumps(value, ensure_ascii=False)
+    return printable_json(json.dumps(value, ensure_ascii=False))
 
 
 def write_lines(lines: Iterable[str], output: str | None) -> None:
@@ -110,7 +111,12 @@ def is_terminal(stream: Any) -> bool:
 
 def tell(line: str) -> None:
     """Print one line on standard error."""
-    print(line, file=sys.stderr)
+    print(printable(line), file=sys.stderr)
+
+
+def tell_red(line: str) -> None:
+    """The same, in red on a terminal."""
+    print(f"\x1b[31m{printable(line)}\x1b[0m" if is_terminal(sys.stderr) else printable(line), file=sys.stderr)
 
 
 @contextmanager
@@ -120,11 +126,12 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: None
         return
     try:
-        from rich.console import Console
         from rich.progress import Progress
+
+        from transduce.runtime.console import make_console
     except ModuleNotFoundError:  # the package without torch does not bring it
         yield lambda done: None
         return
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=make_console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)

@@ -9,13 +9,14 @@ from rich.text import Text
 
 from transduce.compare.axis_tables import axis_tables
 from transduce.compare.tables import Table, growth_table, main_table, verdicts
+from transduce.runtime.console import make_console
 
 WIDE = 200  # columns that a table may take where nobody's terminal says otherwise
 
 
 def show(results: dict[str, Any], console: Console) -> None:
     """What decides: quality and cost, verdicts, growth; the page has the rest."""
-    wide = console if console.is_terminal else Console(file=console.file, width=WIDE)
+    wide = console if console.is_terminal else make_console(file=console.file, width=WIDE)
     others = () if "points" in results else (main_table(results), *verdicts(results), growth_table(results))
     for table in (*axis_tables(results), *others):
         wide.print(Text(table.title, style="bold"))

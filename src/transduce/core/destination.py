@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from transduce.core.errors import InputError
+from transduce.core.printable import printable
 
 LINKS = 40  # that may follow each other, as in Linux
 REFUSED = {stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a disk"}
@@ -66,7 +67,8 @@ def open_stream(path: Path) -> BinaryIO:
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise
-        print(f"{path}: waiting until somebody reads this pipe; Ctrl-C ends it.", file=sys.stderr, flush=True)
+        place = printable(str(path))
+        print(f"{place}: waiting until somebody reads this pipe; Ctrl-C ends it.", file=sys.stderr, flush=True)
         descriptor = os.open(path, os.O_WRONLY)
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "wb")

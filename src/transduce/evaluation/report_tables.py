@@ -5,7 +5,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +12,7 @@ from transduce.core.templates import render
 from transduce.inference.familiarity import InputFamiliarity
 from transduce.inference.prediction import unfinished_line
 from transduce.interpret.score_tables import groups_table, with_interval
+from transduce.runtime.console import make_console
 
 TEMPLATE = Path(__file__).with_name("report_tables.html.jinja")
 WIDE = 120  # columns of a table that is a text
@@ -32,7 +32,7 @@ def report_parts(report: Report) -> Iterator[str | Table]:
 def report_text(report: Report) -> str:
     """All parts as one text."""
     file = StringIO()
-    console = Console(file=file, width=WIDE, force_jupyter=False, force_terminal=False, no_color=True)
+    console = make_console(file=file, width=WIDE, force_jupyter=False, force_terminal=False, no_color=True)
     for part in report_parts(report):
         console.print(Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
     return file.getvalue().rstrip("\n")

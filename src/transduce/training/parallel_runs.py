@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from transduce.core.errors import TransduceError
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.runtime import child_process
 from transduce.runtime.allocator import keep_freed_memory
+from transduce.runtime.console import make_console
 from transduce.runtime.event_log import NAME, read_log
 from transduce.training.display import Display
 from transduce.training.run import run_training
@@ -95,7 +94,7 @@ def _beside(folder: Path, suffix: str) -> Path:
 
 def _train(job: child_process.Job) -> None:
     keep_freed_memory()
-    run_training(parse_recipe(job["recipe"], job["where"]), Path(job["run"]), Display(Console()), PATIENCE)
+    run_training(parse_recipe(job["recipe"], job["where"]), Path(job["run"]), Display(make_console()), PATIENCE)
 
 
 if __name__ == "__main__":

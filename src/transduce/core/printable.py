@@ -1,0 +1,26 @@
+"""Text from files as a terminal may see it: what would steer the terminal is spelt out."""
+
+import re
+
+# Controls but for line break and tab, what turns the direction of writing, breaks of lines, halves of characters.
+STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+STEERS_IN_JSON = re.compile(r"[\x7f-\x9f]")  # the rest is escaped by JSON itself, or may stand there
+
+
+def printable(text: str) -> str:
+    r"""The same with `\x1b` for the escape character, and so on: names in a stranger's file may hold anything."""
+    return STEERS.sub(lambda found: _spelt(found[0]), text)
+
+
+def printable_line(text: str) -> str:
+    """The same in one line."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def printable_json(text: str) -> str:
+    """A text in JSON that means the same, and steers no terminal."""
+    return STEERS_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _spelt(character: str) -> str:
+    return character.encode("unicode_escape").decode()
