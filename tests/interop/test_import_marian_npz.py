@@ -4,6 +4,7 @@ Hugging Face's Marian has other positions and another epsilon than Marian; both 
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,45 @@ def test_without_a_tokenizer_it_says_how_to_name_one(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(InputError, match="--source-spm"):
         read_foreign(tmp_path / "model.npz", Languages(), "x")
+
+
+def encrypted(path: Path) -> None:
+    """The flag of encryption in both headers of each member."""
+    content = bytearray(path.read_bytes())
+    for magic, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(magic)
+        while place >= 0:
+            content[place + at] |= 1
+            place = content.find(magic, place + 4)
+    path.write_bytes(content)
+
+
+def packed_otherwise(path: Path) -> None:
+    """By a method that there is not."""
+    content = path.read_bytes()
+    for magic, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        parts = content.split(magic)
+        content = magic.join([parts[0], *(part[: at - 4] + b"\x63\0" + part[at - 2 :] for part in parts[1:])])
+    path.write_bytes(content)
+
+
+def bit_turned(path: Path) -> None:
+    """In what is packed."""
+    content = bytearray(path.read_bytes())
+    for place in range(60, 120):
+        content[place] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    """To its half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("spoil", [encrypted, packed_otherwise, bit_turned, cut])
+def test_an_npz_that_cannot_be_read_is_told(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    path = tmp_path / "model.npz"
+    np.savez_compressed(path, **{"special:model.yml": np.zeros(500, np.uint8), "Wemb": np.ones((50, 8), np.float32)})
+    spoil(path)
+    with pytest.raises(InputError, match=r"model\.npz: expected an \.npz of Marian, but it cannot be read: "):
+        read_foreign(path, Languages(), "m")

@@ -290,3 +290,19 @@ def test_held_out_files_in_another_language_are_told(
 def test_few_held_out_texts_are_not_judged(held_out: Callable[[list[str], list[str]], Recipe], tmp_path: Path) -> None:
     source, target = of_letters(5, seed=2)
     assert not told(held_out(target, source), tmp_path)
+
+
+@pytest.mark.parametrize("damaged", ["{}", "[]", "null", '{"certain": 1, "doubtful": []}', "{", "[" * 100_000])
+def test_a_note_of_the_cache_that_says_nothing_is_made_anew(
+    recipe: Callable[..., Recipe], tmp_path: Path, damaged: str
+) -> None:
+    source, target = corpus(60)
+    made, cache = recipe(source, target, 'data.validation={ source = "train.a", target = "train.b" }'), tmp_path / "c"
+    first = told(made, cache)
+    notes = sorted(cache.glob("*.json"))
+    assert len(notes) == 2
+    before = [note.read_text() for note in notes]
+    for note in notes:
+        note.write_text(damaged)
+    assert told(made, cache) == first
+    assert [note.read_text() for note in notes] == before

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,20 @@ def remember(kind: str, path: Path, value: Any, state: list[int]) -> None:
     note.parent.mkdir(parents=True, exist_ok=True)
     _read.pop(note, None)
     write_json(note, {"path": str(path), "state": state, "value": value})
+
+
+def kept(note: Path, is_right: Callable[[Any], bool], make: Callable[[], Any]) -> Any:
+    """What a note of the cache says, for JSON; it is made, and noted, where there is none or a damaged one."""
+    try:
+        found = json.loads(note.read_text(encoding="utf-8"))
+        if is_right(found):
+            return found
+    except (OSError, ValueError, RecursionError):
+        pass
+    found = make()
+    note.parent.mkdir(parents=True, exist_ok=True)
+    write_json(note, found)
+    return found
 
 
 def _note(kind: str, path: Path) -> Path:

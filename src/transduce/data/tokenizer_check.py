@@ -126,7 +126,7 @@ def _growth(steps: Iterator[dict[str, Any]]) -> float:
     """How many times as long a text can become."""
     growth, seen = 1.0, set()
     for step in steps:
-        kind = step.get("type")
+        kind = str(step.get("type"))
         pattern, content = step.get("pattern"), step.get("content")
         if kind == "Replace" and isinstance(content, str) and isinstance(pattern, dict):
             found = pattern.get("String")

@@ -5,7 +5,6 @@ validation and tests is in the training data is told, too; see `overlap`. So is 
 `held_out_sides`.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core.atomic import write_json
+from transduce.core.cache import kept
 from transduce.core.errors import InputError
 from transduce.data.doctor import Finding, Report, Severity, examine
 from transduce.data.doctor.lines import LineSample
@@ -29,6 +28,7 @@ from transduce.tasks.translation import TranslationData
 from transduce.training.held_out_sides import Judgement, judged_sides
 from transduce.training.overlap import known_overlap, warnings
 
+HOW = ("certain", "doubtful")  # what is found
 VERSION = 4  # of what is found: raise it where the doctor learns to see more
 SIDES_VERSION = 1  # of what is found in held-out files
 SAMPLED, STRETCH = 30_000, 1_500  # lines that are looked at; so many at a time, since a slip shows in neighbours alone
@@ -91,15 +91,14 @@ def _remembered(files: PairFiles, root: Path, cache: Path) -> dict[str, list[str
     prints = [fingerprint(path) for path in paths]
     known = [each is not None for each in (extras().simplify, extras().repair)]  # with more, more is found
     parts = {"kind": "examined", "version": VERSION, "files": prints, "columns": files.columns, "extras": known}
-    note = cache / f"{cache_key(parts)}.json"
-    try:
-        found = json.loads(note.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = _examined(sides_of(files, root))
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_json(note, found)
+    found = kept(cache / f"{cache_key(parts)}.json", _is_right, lambda: _examined(sides_of(files, root)))
     name = " and ".join(map(str, paths))
-    return {how: [f"{name}: {sentence}" for sentence in found[how]] for how in ("certain", "doubtful")}
+    return {how: [f"{name}: {sentence}" for sentence in found[how]] for how in HOW}
+
+
+def _is_right(found: Any) -> bool:
+    """Whether a note of the cache is of this kind."""
+    return isinstance(found, dict) and all(isinstance(found.get(how), list) for how in HOW)
 
 
 def _judged_sides(recipe: Recipe, train: tuple[Any, ...], cache: Path) -> list[Judgement]:

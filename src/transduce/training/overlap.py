@@ -4,13 +4,12 @@ The held-out texts are kept in memory, and the training files are read once; wha
 the files stay the same. Pairs that `data.hold_out` drew are not looked for, as none of them is trained on.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from transduce.core.atomic import write_json
+from transduce.core.cache import kept
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint
@@ -22,6 +21,7 @@ from transduce.recipe.recipe import Recipe
 from transduce.tasks.translation import TranslationData
 
 VERSION = 2  # of what is counted
+COUNTED = {"pairs", "pairs_in_training", "sources_in_training"}
 Counts = dict[str, int]
 Overlap = dict[str, Counts]
 """By name of the set: how many `pairs` it has, `pairs_in_training` and `sources_in_training`."""
@@ -40,13 +40,15 @@ def overlap(recipe: Recipe, cache: Path) -> Overlap:
     if not held_out:
         return {}
     note = cache / f"{cache_key(_identity(data, held_out))}.json"
-    try:
-        found: Overlap = json.loads(note.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = _counted(data, held_out)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_json(note, found)
+    found: Overlap = kept(note, lambda found: _is_of(found, [*held_out]), lambda: _counted(data, held_out))
     return found
+
+
+def _is_of(found: Any, names: list[str]) -> bool:
+    """Whether a note of the cache counts these sets."""
+    if not isinstance(found, dict) or [*found] != names:
+        return False
+    return all(isinstance(each, dict) and {*each} == COUNTED for each in found.values())
 
 
 def known_overlap(recipe: Recipe, cache: Path) -> Overlap:
