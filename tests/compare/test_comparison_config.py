@@ -121,6 +121,8 @@ def test_a_method_of_other_models_is_refused(tmp_path: Path) -> None:
         (TWO + "[variants.third]\ntokenizer = { vocabulary = 99 }\n", "these keys differ: tokenizer.vocabulary"),
         (TWO + "[variants.third]\ntraining = { accumulate = 2 }\n", "these keys differ: training.accumulate"),
         ('[batch]\ntokens = "auto"\n' + TWO, 'batch.tokens = "auto" can give each variant other batches'),
+        ('[variants."../a"]\n', "variant ../a: its name: expected a name, such as my-model"),
+        ('[compare.searches."../a"]\n[variants.a]\n', "expected a name, such as my-model"),
         ('[variants."a b"]\n[variants."a-b"]\n', "would share a folder"),
         ("[compare]\nbugdet = 1\n" + TWO, 'unknown key compare.bugdet. Did you mean "budget"?'),
         ("[compare]\nseeds = []\n" + TWO, "compare.seeds"),

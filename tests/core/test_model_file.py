@@ -14,12 +14,12 @@ from transduce.core.model_file import (
     ModelFile,
     check_weights,
     find_model_file,
-    foreign_code,
     load_model_file,
     save_model_file,
 )
 from transduce.core.model_summary import describe
 from transduce.core.tensor_file import read_metadata, read_tensors, write_tensors
+from transduce.core.trust import foreign_code
 
 
 def tokenizer(words: str) -> str:

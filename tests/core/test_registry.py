@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from transduce.attention.scores import AttentionScore, LocationAware
+from transduce.core import registry, trust
 from transduce.core.errors import InputError
 from transduce.core.registry import check, known, resolve, suggest
+from transduce.core.trust import allow_code
 from transduce.models.transformer import Transformer
 
 
@@ -64,6 +66,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    monkeypatch.setattr(trust, "_allowed", {"my_own_file", "my_own_package.inside", "my_other_file"})
+    monkeypatch.setattr(registry, "NEEDED", {})  # which these classes are too small for
+    allow_code([f"{name}:MyModel" for name in ("no_such_file", "my_broken_file")])
     return tmp_path
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from transduce.attention.relative import Relative
 from transduce.attention.scores import Dot
 from transduce.core.registry import known
+from transduce.core.trust import allow_code
 from transduce.layers.stack import ADDED, Stack, StackConfig
 
 POSITIONS = [*ADDED, *known("attention.relative")]
@@ -27,7 +28,7 @@ POSITIONS = [*ADDED, *known("attention.relative")]
         ({"norm_kind": "group"}, "norm_kind"),
         ({"activation": "tanh"}, "activation"),
         ({"score": "scaled"}, 'there is no "scaled". Did you mean "scaled_dot"'),
-        ({"weighing": "no_such_file:Weighing"}, "cannot be imported"),
+        ({"weighing": "no_such_file:Weighing"}, "is code outside Transduce"),
         ({"score": "location_aware"}, '(?s)"location_aware" needs the weights of the previous query.*kind = "rnn"'),
     ],
 )
@@ -119,6 +120,7 @@ def test_your_own_score_and_positions() -> None:
         "positions": f"{__name__}:Near",
         "score": f"{__name__}:Halved",
     }
+    allow_code(table)
     stack = Stack(StackConfig.model_validate(table), layers=1).eval()
     x_BTD = torch.randn(1, 5, 8)
     others_BTD = x_BTD.clone()

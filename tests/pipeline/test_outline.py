@@ -1,5 +1,6 @@
 """A model file is compared with itself before memory is taken for what it asks for."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,24 @@ def test_searches_that_hardly_end_are_no_settings(tmp_path: Path, search: dict[s
     with pytest.raises(InputError, match=r"a number (of at most|below)"):
         transduce.load(saved(tmp_path, file))
     transduce.load(saved(tmp_path, FILE)).predict(["ba"], max_length_offset=1000)  # who asks for it gets it
+
+
+@pytest.mark.parametrize("missing", ["source", "target"])
+def test_a_file_without_a_column_that_its_task_needs(tmp_path: Path, missing: str) -> None:
+    columns = {side: column for side, column in FILE.columns.items() if side != missing}
+    path = saved(tmp_path, replace(FILE, columns=columns))
+    with pytest.raises(InputError, match=f"the model file has no {missing} column, which its task needs"):
+        transduce.load(path)
+
+
+@pytest.mark.parametrize("kind", [5, None, [], {}, [[]], {"a": 1}])
+@pytest.mark.parametrize("part", ["normalizer", "pre_tokenizer", "decoder", "post_processor", "model"])
+def test_a_tokenizer_with_a_part_of_a_wrong_type(tmp_path: Path, part: str, kind: Any) -> None:
+    [(side, text), *_] = FILE.tokenizers.items()
+    for table in ({"type": kind}, {"type": "Sequence", f"{part}s": [{"type": kind}]}, kind):
+        spoilt = json.dumps({**json.loads(text), part: table})
+        path = saved(tmp_path, replace(FILE, tokenizers={**FILE.tokenizers, side: spoilt}))
+        try:
+            transduce.load(path)
+        except InputError as error:
+            assert "tokenizer" in str(error)

@@ -284,7 +284,7 @@ def test_bad_overrides_are_all_named(tmp_path: Path) -> None:
     assert '"training.updates": expected key=value' in found[0]
     assert '"training.updates.x=1": training.updates is not a section.' in found[2]
     assert problems(tmp_path, LEAST, "training.sed=3") == [
-        f'{tmp_path / "mine.toml"}: unknown key training.sed. Did you mean "seed"?'
+        f'{tmp_path / "mine.toml"} with training.sed=3: unknown key training.sed. Did you mean "seed"?'
     ]
 
 
@@ -341,3 +341,20 @@ def test_the_table_of_a_recipe_is_the_recipe(tmp_path: Path) -> None:
     again = parse_recipe(recipe.to_table(), "table")
     assert isinstance(again, Recipe)
     assert again == recipe
+
+
+def test_what_an_override_makes_wrong_is_not_said_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "base.toml"
+    text = '[data]\ntrain = { source = "a", target = "b" }\n[model]\nkind = "transformer"\nfeed_forward = 32\n'
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        load_recipe(path, ["model.kind=rnn", "training.updates=-1"])
+    assert len(raised.value.problems) == 2
+    assert all(each.startswith(f"{path} with model.kind=rnn training.updates=-1: ") for each in raised.value.problems)
+    path.write_text(text + "[training]\nwarmup = -1\n")
+    with pytest.raises(InputError) as raised:
+        load_recipe(path, ["model.kind=rnn"])
+    assert sorted(each.partition(": ")[0] for each in raised.value.problems) == [
+        str(path),
+        f"{path} with model.kind=rnn",
+    ]

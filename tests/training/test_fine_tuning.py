@@ -1,6 +1,7 @@
 """Training from another model with a changed tokenizer: every token that both have keeps its vectors."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from rich.console import Console
 
 import transduce
 from transduce.core.errors import InputError
-from transduce.core.model_file import lasting_tensors, load_model_file
+from transduce.core.model_file import lasting_tensors, load_model_file, save_model_file
 from transduce.data.columns.packed import unpack
 from transduce.data.tags import tags_of
 from transduce.data.tokenizer import Tokenizer
@@ -95,3 +96,12 @@ def test_a_model_of_a_changed_tokenizer_is_trained_and_used(
 def test_there_must_be_a_model_whose_tokenizer_it_is(tiny_recipe: Path) -> None:
     with pytest.raises(InputError, match="name it in start"):
         load_recipe(tiny_recipe, [LEARN])
+
+
+def test_a_model_without_a_column_that_the_task_needs_is_told(
+    tiny_recipe: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    file = load_model_file(tiny_run)
+    save_model_file(tmp_path / "half", replace(file, columns={"source": file.columns["source"]}))
+    with pytest.raises(InputError, match="the model file has no target column, which its task needs"):
+        begun(load_recipe(tiny_recipe, [f"training.start={tmp_path / 'half'}"]))

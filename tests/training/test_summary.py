@@ -4,12 +4,14 @@ import io
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import forked
+from transduce.core.model_file import load_model_file, save_model_file
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.training.display import Display
 from transduce.training.summary import rows, tell_summary
@@ -81,3 +83,19 @@ def test_train_ends_with_it(tiny_recipe: Path, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "95 % interval" in done.out
     assert f"transduce predict {tmp_path / 'run'}" in done.out
+
+
+def test_commands_for_a_model_of_ones_own_say_that_its_code_is_trusted(tiny_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("recipe.toml", "report.json"):
+        (run / name).write_bytes((tiny_run / name).read_bytes())
+    file = load_model_file(tiny_run)
+    save_model_file(run / "model.safetensors", file)
+    assert not any("--trust-code" in line for line in told(run))
+    config = {**file.config, "model": {**file.config["model"], "score": "my_score:MyScore"}}
+    save_model_file(run / "model.safetensors", replace(file, config=config))
+    lines = told(run)
+    commands = lines[lines.index("Next:") + 1 :]
+    assert len(commands) == 3
+    assert all(line.endswith(" --trust-code") for line in commands)

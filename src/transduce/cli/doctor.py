@@ -13,6 +13,7 @@ import typer
 from transduce.cli import data_files, examined, options
 from transduce.core.destination import check_output
 from transduce.core.errors import InputError
+from transduce.core.printable import printable_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from transduce.data.doctor import Cleaned, Report, ScannedFile
     from transduce.data.doctor.scan import Progress, Scanner
     from transduce.planning.inputs import Named
+    from transduce.recipe.recipe import Recipe
     from transduce.tasks.speech_recognition import SpeechData
 
     Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
@@ -87,6 +89,7 @@ def doctor(
     engine: options.Engine = "local",
     workers: Workers = None,
     as_json: AsJson = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Find errors in a corpus before you train on it.
 
@@ -111,7 +114,7 @@ def doctor(
     )
     if recipe is not None:
         _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out])
-        _of_recipe(recipe, cleans, _scanner(engine, workers), as_json)
+        _of_recipe(examined.recipe_at(recipe, trust_code), recipe, cleans, _scanner(engine, workers), as_json)
         return
     _check_arguments((source, target), tsv, text, held_out, cleans)
     _check_columns((source, target), tsv, text, test_tsv, held_out, named, column)
@@ -196,12 +199,12 @@ def _incomparable(text: Path, test: Path | None) -> str:
     )
 
 
-def _of_recipe(path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
+def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
     """All files that a recipe names."""
     from transduce.tasks.speech_recognition import SpeechData
     from transduce.tasks.translation import TranslationData
 
-    data = examined.recipe_at(path).data
+    data = recipe.data
     if isinstance(data, SpeechData):
         if any(cleans):
             raise InputError("--clean-source and --clean-target are for pairs of texts, not for recordings.")
@@ -220,7 +223,7 @@ def _examine(
     as_json: bool,
 ) -> None:
     """Examine each corpus, tell what was found, and write the cleaned copy of one."""
-    from transduce.cli.text import libraries_on_stderr
+    from transduce.cli.text import libraries_on_stderr, tell
     from transduce.data.doctor import clean, examine
 
     cleaned, reports = None, []
@@ -229,7 +232,7 @@ def _examine(
     for output in cleans:
         check_output(output, [*_inputs(corpora), *map(_path, tests)])
     for note in (note for each in corpora for note in each.notes):
-        typer.echo(note, err=True)
+        tell(note)
     with libraries_on_stderr(), _progress([side.path for each in corpora for side in each.sides]) as progress:
         for each in corpora:
             reports.append(examine(*each.sides, tests[0], tests[1], progress, scanner, each.tests))
@@ -332,9 +335,10 @@ def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
     if not (big and is_terminal(sys.stderr)):
         yield in_silence
         return
-    from rich.console import Console
     from rich.progress import Progress as Bars
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from transduce.runtime.console import make_console
 
     columns = (
         SpinnerColumn(),
@@ -342,7 +346,7 @@ def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
         TextColumn("{task.completed:,.0f} " + unit),
         TimeElapsedColumn(),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Bars(*columns, console=make_console(stderr=True), transient=True) as bars:
         tasks = {}
 
         def advance(stage: str, lines: int) -> None:
@@ -355,15 +359,15 @@ def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
 
 def _print_json(reports: "list[Report]", cleaned: "Cleaned | None") -> None:
     answers = [report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None} for report in reports]
-    typer.echo(json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2))
+    answer = json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2)
+    typer.echo(printable_json(answer))
 
 
 def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
-    from rich.console import Console
-
     from transduce.data.doctor.report import plural
+    from transduce.runtime.console import make_console
 
-    console = Console(highlight=False)
+    console = make_console(highlight=False)
     for role, file in report.files.items():
         console.print(f"{role}: {file}, {plural(report.lines[role], report.unit)}", markup=False, soft_wrap=True)
     if report.findings:

@@ -54,18 +54,17 @@ def of_data(data: "TranslationData") -> list[ExaminedPairs]:
     return [ExaminedPairs(sides_of(files, root), tests) for files in data.corpora()]
 
 
-def recipe_at(path: Path) -> "Recipe":
+def recipe_at(path: Path, trust_code: bool = False) -> "Recipe":
     """A recipe, or that of a run directory. Raises InputError for anything else."""
-    from transduce.recipe.recipe import load_recipe
-    from transduce.training.run_directory import RESOLVED
+    from transduce.recipe.recipe import RESOLVED, load_recipe, load_run_recipe
 
     if path.is_dir():
         if not (path / RESOLVED).exists():
             raise InputError(f"{path}: holds neither a recipe.toml nor files such as train.en and train.sw.")
-        return load_recipe(path / RESOLVED)
+        return load_run_recipe(path / RESOLVED, trust_code=trust_code)
     if path.is_file() and path.suffix != ".toml":
         raise InputError(f"{path}: expected a recipe (.toml), a run directory or pairs. {ADVICE}")
-    return load_recipe(path)
+    return load_recipe(path, trust_code=trust_code)
 
 
 ADVICE = "For files of text give --source and --target, --tsv or --text."

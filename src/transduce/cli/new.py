@@ -35,15 +35,15 @@ def new(
 
     It holds what `transduce train --source .. --target ..` decides, to read and to change.
     """
-    from rich.console import Console
-
     from transduce.core.atomic import write_text
     from transduce.core.destination import check_output
     from transduce.core.errors import InputError
     from transduce.core.overrides import apply_overrides
+    from transduce.core.trust import allow_code
     from transduce.planning.plan import make_plan
     from transduce.planning.promise import parse_minutes
     from transduce.planning.writing import decisions_table, recipe_text
+    from transduce.runtime.console import make_console
     from transduce.runtime.devices import use_device
     from transduce.training.display import Display
 
@@ -63,8 +63,9 @@ def new(
         source, target, source_column, target_column, source_separator, separator, languages, *held_out
     )
     minutes = parse_minutes(time) if time else None
-    console = Console()
+    console = make_console()
     given = apply_overrides({}, overrides or [])
+    allow_code(given)
     plan = make_plan(named, given, minutes, Display(console), file.stem, force=True)  # training refuses
     console.print(decisions_table(plan))
     file.parent.mkdir(parents=True, exist_ok=True)

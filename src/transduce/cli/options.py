@@ -47,7 +47,10 @@ Device = Annotated[
 ]
 TrustCode = Annotated[
     bool,
-    typer.Option(help="Allow a model file to name code outside Transduce. Only for files from people you trust."),
+    typer.Option(
+        help="Allow a model file, or a run's recipe, to name code outside Transduce. Only for files from people you "
+        "trust."
+    ),
 ]
 NamedModels = Annotated[
     list[str],

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from transduce.cli import options
+
 
 def shortlist(
     model: Annotated[Path, typer.Argument(help="A run directory or a model file.")],
@@ -28,6 +30,7 @@ def shortlist(
         Path | None,
         typer.Option(help="The model file to write. By default the table is added to the model's own file."),
     ] = None,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Learn which words translate which, to predict faster.
 
@@ -41,7 +44,7 @@ def shortlist(
     from transduce.core.cache import cache_folder
     from transduce.core.destination import check_output
     from transduce.core.errors import InputError
-    from transduce.core.model_file import find_model_file, load_model_file, save_model_file
+    from transduce.core.model_file import find_model_file, read_model_file, save_model_file
     from transduce.data.files import count_lines
     from transduce.data.lexicon import ITERATIONS, learn, read_links
     from transduce.pipeline.shortlists import held_out, tokenizers_of, training_stores, use, with_lexicon
@@ -50,9 +53,9 @@ def shortlist(
     if frequent < candidates:
         raise InputError(f"--frequent {frequent}: must be at least --candidates, which is {candidates}.")
     path = find_model_file(model)
-    file = load_model_file(path, trust_code=True)  # nothing that it names is imported here
+    file = read_model_file(path)
     sides = tokenizers_of(file)
-    data = training_data(path, recipe, "--recipe")
+    data = training_data(path, recipe, "--recipe", trust_code)
     read = [each for files in data.corpora() for each in files.paths(Path(data.root))]
     check_output(output, [recipe, *read], "--output")
     lines = sum(count_lines(files.paths(Path(data.root))[0]) for files in data.corpora())

@@ -7,22 +7,24 @@ if TYPE_CHECKING:
     from transduce.tasks.translation import TranslationData
 
 
-def training_data(file: Path, recipe: Path | None, or_else: str) -> "TranslationData":
+def training_data(file: Path, recipe: Path | None, or_else: str, trust_code: bool = False) -> "TranslationData":
     """The data of `recipe`, or of the recipe beside the model's file.
 
     or_else: what may be named where there is none, for the message.
+    trust_code: let a recipe that lies in a run name code outside Transduce.
 
     Raises:
         InputError: no recipe, or none for translation.
     """
     from transduce.core.errors import InputError
-    from transduce.recipe.recipe import load_recipe
+    from transduce.recipe.recipe import RESOLVED, load_recipe, load_run_recipe
     from transduce.tasks.translation import TranslationData
 
-    path = recipe or file.with_name("recipe.toml")
+    path = recipe or file.with_name(RESOLVED)
     if not path.exists() and not recipe:
-        raise InputError(f"{file}: there is no recipe.toml beside it to say what it was trained on; name {or_else}.")
-    data = load_recipe(path).data
+        raise InputError(f"{file}: there is no {RESOLVED} beside it to say what it was trained on; name {or_else}.")
+    load = load_recipe if recipe else load_run_recipe
+    data = load(path, trust_code=trust_code).data
     if not isinstance(data, TranslationData):
         raise InputError(f"{path}: this is not a recipe for translation, so it has no sources to translate.")
     return data

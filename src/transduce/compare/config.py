@@ -26,8 +26,10 @@ from transduce.compare.budget import UNLIMITED, Budget, parse_budget
 from transduce.core.config import Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
+from transduce.core.names import Name, checked_name
 from transduce.core.overrides import apply_overrides, set_key
 from transduce.core.registry import resolve, suggest
+from transduce.core.trust import allow_code
 from transduce.metrics.evaluate import KNOWN
 from transduce.recipe.recipe import STAGES, Recipe, Table, lay_over, parse_recipe, read_table
 from transduce.search.dispatch import AT_ONCE, only_method
@@ -49,7 +51,7 @@ class CompareConfig(Config):
     """Every variant is trained once with each."""
     metrics: tuple[str, ...] = ()
     """By name, the one that counts most first; the recipe's by default."""
-    searches: dict[str, dict[str, Any]] = Field(default={"greedy": {"method": "greedy"}, "beam": {}}, min_length=1)
+    searches: dict[Name, dict[str, Any]] = Field(default={"greedy": {"method": "greedy"}, "beam": {}}, min_length=1)
     """How the tests are decoded: by name, keys of [search] to replace. The last one decides. A model that writes all
     words at once has one method, which takes the place of every other; of a CTC model greedy is the best path."""
     decode_batch: int = Field(default=64, ge=1)
@@ -122,6 +124,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     if not isinstance(variants, dict) or not variants:
         raise InputError(f"{path}: name at least one variant: [variants.NAME], with the keys that it changes.")
     common, overrides, axis = table, list(overrides), config.axis
+    allow_code(apply_overrides({}, overrides))
     if axis is None or not axis.values:
         return _at_one(path, config, common, variants, overrides)
     points, problems = {}, list[str]()
@@ -169,6 +172,10 @@ def _recipe(
     path: Path, name: str, common: Table, changes: Any, overrides: list[str], point: tuple[str, Number] | None
 ) -> Recipe:
     where = f"{path}: variant {name}"
+    try:
+        checked_name(name)
+    except ValueError as error:
+        raise InputError(f"{where}: its name: {error}.") from None
     if not isinstance(changes, dict):
         raise InputError(f"{where}: expected a table of the keys that it changes; got {changes!r}.")
     table = apply_overrides(lay_over(deepcopy(common), deepcopy(changes)), overrides)

@@ -38,6 +38,7 @@ from transduce.core.tensor_file import (
     read_tensors,
     write_tensors,
 )
+from transduce.core.trust import check_code
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -46,9 +47,6 @@ NAME = "model.safetensors"
 FORMAT = "transduce-model"
 VERSION = 2
 TABLES = ("config", "tokenizer", "columns", "provenance", "metrics", "tied")
-NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
-LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
-NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 CONVERT = "transduce convert {} model.safetensors"
 UNSAFE = (
     "this looks like a PyTorch checkpoint, which is a pickle. Opening one can run code, so Transduce never does; give "
@@ -67,6 +65,7 @@ LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
 
 ColumnTables = dict[str, dict[str, Any]]
 Check = Callable[[dict[str, Any], dict[str, str], ColumnTables, dict[str, TensorInfo]], None]
+Read = Callable[[Path], tuple[dict[str, Any], dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -139,15 +138,16 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
 def load_model_file(
     path: str | os.PathLike[str],
     *,
-    trust_code: bool = False,
+    trust_code: bool | None = False,
     check: Check | None = None,
-    read: Callable[[Path], tuple[dict[str, Any], dict[str, str]]] = read_tensors,
+    read: Read = read_tensors,
 ) -> ModelFile:
     """Reads a model file, checks it, and verifies its checksum. Nothing named in it is imported here.
 
     Args:
         path: the file, or the folder of a finished run.
-        trust_code: accept a config that names classes outside Transduce; building the model will import them.
+        trust_code: let the file name classes outside Transduce; building the model will import them. None = those that
+            one's own recipe named.
         check: called before the weights are read, with the config, the tokenizers, the columns, and the shapes and
             dtypes of the weights by name.
         read: makes the tensors of the file; `read_arrays` makes NumPy's arrays of them.
@@ -156,15 +156,30 @@ def load_model_file(
         InputError: not a model file, newer than this Transduce, incomplete, damaged, or naming foreign code.
     """
     path = find_model_file(path)
+    return _loaded(path, check, read, lambda tables: check_code(naming(tables), str(path), trust_code))
+
+
+def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
+    """The same of whatever it names, which is not imported, and may not be afterwards.
+
+    Raises:
+        InputError: as `load_model_file`.
+    """
+    return _loaded(find_model_file(path), None, read_tensors, lambda tables: None)
+
+
+def _loaded(path: Path, check: Check | None, read: Read, check_names: Callable[[Mapping[str, Any]], None]) -> ModelFile:
     header = read_header(path)
-    tables = _tables(path, header.metadata, trust_code)  # a wrong file is refused before its weights are read
+    tables = parsed_tables(path, header.metadata)  # a wrong file is refused before its weights are read
+    check_names(tables)
     if check:
         infos = {name: info for name, info in header.tensors.items() if name not in LEXICON}
         infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
         check(tables["config"], tables["tokenizer"], tables["columns"], infos)
     weights, metadata = read(path)
     if metadata != header.metadata:  # the file was replaced meanwhile
-        tables = _tables(path, metadata, trust_code)
+        tables = parsed_tables(path, metadata)
+        check_names(tables)
     lexicon = _lexicon(path, weights)
     for name, first in tables["tied"].items():
         if first not in weights:
@@ -328,17 +343,9 @@ def _tied(weights: "Mapping[str, Tensor]") -> dict[str, str]:
 # ---- what a file says --------------------------------------------------------------------------------------
 
 
-def _tables(path: Path, metadata: Mapping[str, str], trust_code: bool) -> dict[str, Any]:
-    """The JSON of a model file's metadata, checked."""
-    tables = parsed_tables(path, metadata)
-    kinds = {side: {"kind": column.get("kind")} for side, column in tables["columns"].items()}
-    foreign = foreign_code([tables["config"], kinds])
-    if foreign and not trust_code:
-        raise InputError(
-            f"{path}: this file names code outside Transduce: {', '.join(foreign)}. If you trust whoever "
-            "made it, load it with trust_code=True / --trust-code."
-        )
-    return tables
+def naming(tables: Mapping[str, Any]) -> list[Any]:
+    """What of a model file's metadata names classes: its config, and the kinds of its columns."""
+    return [tables["config"], {side: {"kind": column.get("kind")} for side, column in tables["columns"].items()}]
 
 
 def parsed_tables(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
@@ -378,23 +385,3 @@ def _check_format(path: Path, metadata: Mapping[str, str]) -> None:
             f"{path}: written by a newer Transduce: format_version {version}, and this one reads up to "
             f"{VERSION}. Upgrade Transduce."
         )
-
-
-def foreign_code(config: Any) -> list[str]:
-    """Every text in `config` that could make Transduce import code from outside the package, sorted.
-
-    For keys that name a class, that is anything but a plain name; for other keys, any text like `module:Class`.
-    """
-    found = set()
-    waiting = [(config, False)]  # a list, not recursion: a hostile file may be nested thousands deep
-    while waiting:
-        value, names_a_class = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [(below, names_a_class or key in NAMES_A_CLASS) for key, below in value.items()]
-        elif isinstance(value, list | tuple):
-            waiting += [(below, names_a_class) for below in value]
-        elif isinstance(value, str) and (
-            LOOKS_LIKE_CODE.fullmatch(value) or (names_a_class and NOT_A_PLAIN_NAME.search(value))
-        ):
-            found.add(value)
-    return sorted(found)

@@ -6,8 +6,9 @@ import os
 from collections import Counter
 from typing import Any
 
-from transduce.core.model_file import FORMAT, LEXICON, find_model_file, foreign_code, parsed_tables
+from transduce.core.model_file import FORMAT, LEXICON, find_model_file, naming, parsed_tables
 from transduce.core.tensor_file import Header, read_header
+from transduce.core.trust import foreign_code
 
 MANY = 1_000_000  # lists in a tokenizer that is looked at
 
@@ -29,7 +30,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         "format_version": int(header.metadata["format_version"]),
         "checksum": header.checksum,
         "config": tables["config"],
-        "foreign_code": foreign_code(tables["config"]),
+        "foreign_code": foreign_code(naming(tables)),
         "tokenizers": {side: _tokenizer(text) for side, text in sorted(tables["tokenizer"].items())},
         "columns": tables["columns"],
         "provenance": tables["provenance"],

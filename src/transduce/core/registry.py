@@ -2,8 +2,8 @@
 
 In a package that is a single file, such as `attention.scores`, a name is a class of it: `scaled_dot` is `ScaledDot`.
 
-Nothing has to be registered. `my_package.my_file:MyModel` names a user's own class. Model files may name less; see
-`transduce.core.model_file`.
+Nothing has to be registered. `my_package.my_file:MyModel` names a user's own class, where
+`transduce.core.trust` allows that.
 """
 
 import ast
@@ -17,7 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.trust import is_allowed, is_class_name
 
+NEEDED = {  # what a class of one's own has, by the room that it could lie in
+    "tasks": ("Config", "Data", "kinds", "learn_columns", "open"),
+    "models": ("Config", "named_parameters"),
+    "attention.scores": ("keys", "sequential", "named_parameters"),
+    "attention.normalizers": ("sequential", "named_parameters"),
+    "attention.relative": ("shared", "turn", "named_parameters"),
+    "layers.recurrent": ("gates", "begin", "named_parameters"),
+    "data.columns": ("from_dict", "to_dict"),
+    "interpret": ("of",),
+}
 NOT_A_KIND = {"base", "encoding_processes", "learnt", "packed", "protocols"}
 
 
@@ -42,7 +53,8 @@ def resolve(room: str, name: str) -> Any:
     """The class with this name in the package or module `room`.
 
     Raises:
-        InputError: there is no such file or class; the message suggests the nearest name.
+        InputError: there is no such file or class, which the message says with the nearest name; or it is outside of
+            Transduce, and was not allowed.
     """
     if ":" in name:
         return _users_own(room, name)
@@ -77,16 +89,32 @@ def _classes_in(file: Path) -> list[str]:
 
 
 def _users_own(room: str, name: str) -> Any:
-    module_name, _, class_name = name.partition(":")
-    if not all(part.isidentifier() for part in [*module_name.split("."), class_name]):
+    if not is_class_name(name):
         raise InputError(f'{room}: "{name}" does not name a class; expected my_package.my_file:MyClass.')
+    if not is_allowed(name):
+        raise InputError(f'{room}: "{name}" is code outside Transduce, which needs trust_code=True / --trust-code.')
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    module_name, _, class_name = name.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise InputError(f'{room}: "{name}" cannot be imported: {error}.') from error
     if not hasattr(module, class_name):
         raise InputError(f'{room}: "{module_name}" has no class "{class_name}".')
-    return getattr(module, class_name)
+    return _of_the_sort(room, name, getattr(module, class_name))
+
+
+def _of_the_sort(room: str, name: str, found: Any) -> Any:
+    if not isinstance(found, type):
+        raise InputError(f'{room}: "{name}" is no class, but a {type(found).__name__}.')
+    if missing := [each for each in NEEDED.get(room, ()) if not _has(found, each)]:
+        raise InputError(f'{room}: "{name}" is another kind of class: it has no {" and no ".join(missing)}.')
+    return found
+
+
+def _has(found: type, name: str) -> bool:
+    """Whether a class has this attribute; one that is called as a section is settings."""
+    value = getattr(found, name, None)
+    return hasattr(value, "model_validate") if name in ("Config", "Data") else value is not None

@@ -8,7 +8,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs, read_tagged_pairs
 from transduce.data.hold_out import TEST, VALIDATION, part_of
 from transduce.interop.parity import Text
-from transduce.recipe.recipe import load_recipe
+from transduce.recipe.recipe import RESOLVED, load_run_recipe
 from transduce.tasks.translation import HELD_OUT, TranslationData
 
 if TYPE_CHECKING:
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 MOST = 1000  # lines
 
 
-def held_out_text(model: Path, most: int = MOST) -> Text:
+def held_out_text(model: Path, most: int = MOST, trust_code: bool = False) -> Text:
     """The first lines of the first test set of the run that `model` lies in, else of its validation set.
+
+    trust_code: let the recipe of that run name code outside Transduce.
 
     Raises:
         InputError: there is no recipe beside the model; it names no text that is held out; its files are gone.
     """
-    recipe = model.with_name("recipe.toml")
+    recipe = model.with_name(RESOLVED)
     if not recipe.is_file():
-        raise InputError(f"{model}: there is no recipe.toml beside it that names text that was held out.")
-    data = load_recipe(recipe).data
+        raise InputError(f"{model}: there is no {RESOLVED} beside it that names text that was held out.")
+    data = load_run_recipe(recipe, trust_code=trust_code).data
     if not isinstance(data, TranslationData):
         raise InputError(f"{recipe}: this is not a recipe for translation.")
     name, pairs = _pairs(data, recipe)

@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from torch import nn
 
 from transduce.core.registry import resolve
+from transduce.core.trust import allow_code
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.layers import attending
@@ -57,6 +58,12 @@ def drawing_name(model: nn.Module, task: Task) -> str:
     return LOOK_BACK if any(part.causal for part in attending(model, task)) else ""
 
 
+def drawing_class(name: str) -> Any:
+    """The class of a task's or a model's drawing, which code names that has been allowed to run."""
+    allow_code({"kind": name})
+    return resolve("interpret", name)
+
+
 def drawn(model: nn.Module, task: Task, prediction: Prediction, attention: Attention | None = None) -> Drawing | None:
     """The picture of a prediction, if it has one.
 
@@ -66,7 +73,7 @@ def drawn(model: nn.Module, task: Task, prediction: Prediction, attention: Atten
     name = drawing_name(model, task)
     if not name:
         return None
-    drawing: Drawing = resolve("interpret", name).of(prediction, attention)
+    drawing: Drawing = drawing_class(name).of(prediction, attention)
     if isinstance(drawing, LookBack):
         return replace(drawing, prompt=len(task.columns["target"].encode([prediction.source])[0]))
     return drawing

@@ -16,12 +16,12 @@ from transduce.core.model_file import (
     ModelFile,
     check_dtypes,
     check_weights,
-    foreign_code,
     lasting_tensors,
 )
 from transduce.core.registry import resolve
 from transduce.core.skip_init import no_larger_than, undrawn
 from transduce.core.tensor_file import TensorInfo
+from transduce.core.trust import foreign_code
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import unpack
 from transduce.data.lexicon import Lexicon
@@ -53,7 +53,7 @@ class Outline:
         trusted = bool(foreign_code(config))  # whose sizes are its own affair, or it would not have come so far
         if not trusted:
             _check_sizes(self.recipe.model.model_dump(), len(weights))
-        self.task = _task(self.recipe, unpack(tokenizers, columns))
+        self.task = make_task(self.recipe, unpack(tokenizers, columns))
         with torch.inference_mode(False), undrawn():
             if trusted:
                 self.model = make_model(self.recipe, self.task, _shares(weights))
@@ -80,13 +80,6 @@ def _check_sizes(settings: dict[str, Any], weights: int) -> None:
         raise InputError(problems)
 
 
-def _task(recipe: Recipe, columns: Columns) -> Task:
-    try:
-        return make_task(recipe, columns)
-    except KeyError as error:
-        raise InputError(f"the model file has no {error.args[0]} column, which its task needs.") from None
-
-
 def _built(recipe: Recipe, task: Task, weights: Mapping[str, Tensor | TensorInfo]) -> nn.Module:
     """The model, if it is no larger than the weights."""
     shapes = [tuple(each.shape) for each in weights.values()]
@@ -105,10 +98,11 @@ def _shares(weights: Mapping[str, Tensor | TensorInfo]) -> bool:
 
 
 def make_task(recipe: Recipe, columns: Columns) -> Task:
-    """The task of a recipe."""
-    kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    task: Task = resolve("tasks", kind)(recipe.task, recipe.data, columns)
-    return task
+    """The task of a recipe. Raises InputError where the columns are not those that it needs."""
+    task: type[Task] = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
+    if missing := [side for side in task.kinds if side not in columns]:
+        raise InputError(f"the model file has no {side} column, which its task needs." for side in missing)
+    return task(recipe.task, recipe.data, columns)
 
 
 def make_model(recipe: Recipe, task: Task, shared: bool = False) -> nn.Module:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from transduce.core.registry import resolve
 from transduce.inference.prediction import Prediction
 from transduce.tasks.protocols import Task
 
@@ -11,7 +10,9 @@ def picture_of(task: Task) -> Callable[[Prediction], str] | None:
     """What makes HTML of a prediction of this task; None where its text says all."""
 
     def picture(prediction: Prediction) -> str:
-        html: str = resolve("interpret", task.drawing).of(prediction)._repr_html_()
+        from transduce.interpret.drawings import drawing_class  # late, as it draws with rich
+
+        html: str = drawing_class(task.drawing).of(prediction)._repr_html_()
         return html
 
     return picture if task.drawing else None

@@ -367,7 +367,7 @@ class EnsemblePipeline(Pipeline):
 def load(
     path: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
-    trust_code: bool = False,
+    trust_code: bool | None = False,
     ensemble: Mean = "probability",
     precision: Precision = "fp32",
     device: "str | torch.device" = "auto",
@@ -377,6 +377,7 @@ def load(
     Args:
         path: one, or a list: models of any architectures that write with the same target tokenizer.
         trust_code: let the file name classes outside Transduce, which are then imported: only if you trust its maker.
+            None = those that a recipe of your own has named in this process.
         ensemble: what a mean is taken of, "probability" or "log_probability"; see `transduce.search.ensemble`.
         precision: of matrix products. "int8" is faster, and near to what "fp32" gives (`transduce.kernels.int8`).
         device: "cpu", "cuda", "mps", or "auto", which is a GPU of CUDA if there is one. 8-bit products are the
@@ -387,12 +388,11 @@ def load(
             such device here.
     """
     paths = paths_of(path)
-    place = device_for(precision, device)
-    members = [_loaded(each, trust_code, precision, place) for each in paths]
+    members = [_loaded(each, trust_code, precision, device_for(precision, device)) for each in paths]
     return members[0] if len(members) == 1 else EnsemblePipeline(members, ensemble, [str(each) for each in paths])
 
 
-def _loaded(path: str | PathLike[str], trust_code: bool, precision: Precision, device: "torch.device") -> Pipeline:
+def _loaded(path: str | PathLike[str], trust_code: bool | None, precision: Precision, device: Any) -> Pipeline:
     """The model is built and compared with what the file says of its weights before these are read."""
     outlines: list[Outline] = []
     file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))

@@ -36,7 +36,7 @@ from transduce.planning.languages import (
     languages_of_columns,
     plain_code,
 )
-from transduce.training.run_directory import RESOLVED
+from transduce.recipe.recipe import RESOLVED
 
 BARS = " ||| "  # between source and target, as fast_align has them
 HELD_OUT = ("validation", "test")

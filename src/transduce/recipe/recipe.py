@@ -13,7 +13,8 @@ Keys on the command line override the file: `training.updates=2000`. "none" unse
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,13 @@ from pydantic import SerializeAsAny, ValidationError
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
-from transduce.core.model_file import find_model_file, foreign_code, parsed_tables
+from transduce.core.model_file import NAME, find_model_file, parsed_tables
+from transduce.core.names import checked_name
 from transduce.core.overrides import apply_overrides
 from transduce.core.registry import resolve, suggest
 from transduce.core.run_paths import in_run
 from transduce.core.tensor_file import read_metadata
+from transduce.core.trust import allow_code, check_code, foreign_code
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizer import TokenizerConfig
 from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
@@ -35,6 +38,8 @@ from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
 Table = dict[str, Any]
+RESOLVED = "recipe.toml"  # in a run directory
+BESIDE = ("data.json", "log.jsonl", "report.json", "plan.json", "checkpoints", NAME)  # what training leaves there
 REGULARIZES = {"dropout", "inner_dropout"}  # keys of [model] that change no weight
 
 
@@ -73,24 +78,75 @@ class Recipe(Config):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "Recipe":
-        """The recipe of sections as a TOML file has them.
+        """The recipe of sections as a TOML file has them. Classes that it names as `file:Class` may be imported.
 
         Raises:
             InputError: unknown keys, with the nearest known ones, and wrong values; all of them at once.
         """
+        allow_code(table)
         return parse_recipe(dict(table), "recipe")
 
 
-def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
-    """The recipe in a TOML file, with `a.b=value` overrides.
+def load_recipe(path: Path, overrides: Iterable[str] = (), trust_code: bool = False) -> Recipe:
+    """The recipe in a TOML file, with `a.b=value` overrides. Classes that it names as `file:Class` may be imported.
+
+    Args:
+        path: the file.
+        overrides: keys to change.
+        trust_code: let a recipe that lies in a run directory name such classes, too.
 
     Raises:
         InputError: the file is missing or is not TOML, keys are unknown (the message suggests the nearest), or values
-            are wrong. Reports all problems at once.
+            are wrong. Reports all problems at once. Or a recipe in a run directory names code outside Transduce.
     """
-    table = read_table(path)
+    table = read_table(path, trusts=(lambda _: True) if trust_code else is_users_own)
     table.setdefault("name", path.stem)
-    return parse_recipe(with_model_to_start_from(apply_overrides(table, overrides)), str(path))
+    _check_name(table["name"], str(path))
+    return _parse_changed(table, list(overrides), str(path))
+
+
+def load_run_recipe(path: Path, overrides: Iterable[str] = (), trust_code: bool = False) -> Recipe:
+    """The same of a recipe that a command found by itself, in a run directory or beside a model: it may be anybody's.
+
+    Raises:
+        InputError: as `load_recipe`; or it names code outside Transduce, and that is not trusted.
+    """
+    table = read_table(path, trusts=lambda _: trust_code)
+    table.setdefault("name", path.stem)
+    return _parse_changed(table, list(overrides), str(path))
+
+
+def is_users_own(path: Path) -> bool:
+    """Whether somebody wrote this recipe, and no training did, whose directory may come from anywhere."""
+    return path.name != RESOLVED or not any((path.parent / each).exists() for each in BESIDE)
+
+
+def _check_name(name: Any, where: str) -> None:
+    try:
+        checked_name(name if isinstance(name, str) else "model")  # no text at all is told later
+    except ValueError as error:
+        raise InputError(f"{where}: name: {error}.") from None
+
+
+def _parse_changed(table: Table, overrides: list[str], where: str) -> Recipe:
+    """The recipe with overrides. Errors tell what is wrong with the file from what an override makes wrong."""
+    changed = apply_overrides(deepcopy(table), overrides)
+    allow_code(apply_overrides({}, overrides))
+    try:
+        return parse_recipe(with_model_to_start_from(changed), where)
+    except InputError as error:
+        if not overrides:
+            raise
+        before, named = _problems(table, where), f"{where} with {' '.join(overrides)}"
+        raise InputError(each if each in before else each.replace(where, named, 1) for each in error.problems) from None
+
+
+def _problems(table: Table, where: str) -> list[str]:
+    try:
+        parse_recipe(with_model_to_start_from(table), where)
+    except InputError as error:
+        return error.problems
+    return []
 
 
 def with_model_to_start_from(table: Table) -> Table:
@@ -222,26 +278,28 @@ def _kind_of(table: Table, section: str) -> str:
     return str(value.get("kind", default)) if isinstance(value, dict) else default
 
 
-def read_table(path: Path, above: tuple[Path, ...] = ()) -> Table:
+def read_table(path: Path, above: tuple[Path, ...] = (), trusts: Callable[[Path], bool] = is_users_own) -> Table:
     """The table of a recipe's file merged over its base, before validation.
 
     Args:
         path: the file.
         above: the files that use this one as a base.
+        trusts: whether the code that is named in a file may be imported; asked of the file and of each base.
 
     Raises:
-        InputError: a file is missing or is not TOML, or a recipe is its own base.
+        InputError: a file is missing or is not TOML, or a recipe is its own base; code is named that is not trusted.
     """
     if any(path.resolve() == each.resolve() for each in above):
         chain = " -> ".join(map(str, (*above, path)))
         raise InputError(f"{path}: this recipe is its own base: {chain}. Remove one of these bases.")
     table = _read(path)
+    check_code(table, str(path), trusts(path))
     base = table.pop("base", None)
     if base is None:
         return table
     if not isinstance(base, str):
         raise InputError(f"{path}: base: expected the name of one recipe file; got {base!r}.")
-    return lay_over(read_table(path.parent / base, (*above, path)), table)
+    return lay_over(read_table(path.parent / base, (*above, path), trusts), table)
 
 
 def lay_over(below: Table, above: Table) -> Table:

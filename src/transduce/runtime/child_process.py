@@ -18,6 +18,8 @@ from typing import Any
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, Interrupted, TransduceError
+from transduce.core.printable import printable
+from transduce.core.trust import allow_code
 
 Job = dict[str, Any]  # "kind": which work it is, "where": its name for people
 Process = subprocess.Popen[bytes]
@@ -83,9 +85,10 @@ def answer(works: Mapping[str, Callable[[Job], None]]) -> None:
             signal.signal(number, _interrupt)
         threading.Thread(target=leave_when_alone, daemon=True).start()
         job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        allow_code(job)  # which our parent was allowed to import
         works[job["kind"]](job)
     except TransduceError as error:
-        print(f"transduce: {error}", file=sys.stderr)
+        print(f"transduce: {printable(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.atomic import write_text
+from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import Packed, pack, unpack
 from transduce.data.files import fingerprint
@@ -26,7 +27,8 @@ def cached_columns(cache: Path, task: type[Task], config: TokenizerConfig, data:
     parts = {**kind, "config": config.model_dump(), "data": data.model_dump(exclude=NOT_LEARNT_FROM)}
     path = cache / f"columns-{cache_key({**parts, 'files': files})}.json"
     if found := _read(path):
-        return unpack(*found)
+        with suppress(InputError):  # a column of one's own, whose code nobody has allowed: it is learnt again
+            return unpack(*found)
     columns = task.learn_columns(config, data)
     cache.mkdir(parents=True, exist_ok=True)
     packed = pack(columns)

@@ -28,14 +28,14 @@ from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
 from transduce.inference.inputs import batches_of
-from transduce.recipe.recipe import Recipe
+from transduce.recipe.recipe import RESOLVED, Recipe
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
 from transduce.training.memory import activation_bytes, free_bytes, is_out_of_memory
 from transduce.training.microbatches import MicrobatchPlan
 from transduce.training.precision import resolve_precision
-from transduce.training.run_directory import RESOLVED, write_recipe
+from transduce.training.run_directory import write_recipe
 
 SHARE = {"cpu": 0.5, "cuda": 0.9}  # of free memory; a processor's is wanted by others, and by the backward pass itself
 LEAST = 512  # positions: smaller batches are never worth it

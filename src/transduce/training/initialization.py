@@ -43,7 +43,7 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
         recompute_blocks(model)
     objective = task.objective(model, recipe.training)
     if recipe.training.start:
-        _begin_as(load_model_file(recipe.training.start), model, recipe, task, tell)
+        _begin_as(load_model_file(recipe.training.start, trust_code=None), model, recipe, task, tell)
     average = MovingAverage(model, recipe.training.average)
     return TrainingState(model, objective, Optimizers(model, recipe.training), average, Progress())
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from transduce.core.model_file import NAME
+from transduce.core.model_summary import describe
 from transduce.core.registry import resolve
 from transduce.inference.prediction import unfinished_line
 from transduce.interpret.confusion import confusion_table
@@ -73,7 +74,14 @@ def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:
 
 
 def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
-    """What to do with the model, ready to be typed."""
+    """What to do with the model, ready to be typed; it says so where the model needs code of one's own."""
+    own = describe(run)["foreign_code"] if (run / NAME).exists() else []
+    trusted = " --trust-code" if own else ""
+    for command in _plain_commands(recipe, run):
+        yield command + trusted
+
+
+def _plain_commands(recipe: Recipe, run: Path) -> Iterator[str]:
     model = shlex.quote(str(run))
     kind: str = recipe.task.kind  # type: ignore[attr-defined]
     verb = "predict" if "source" in resolve("tasks", kind).kinds else "generate"
