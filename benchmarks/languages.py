@@ -23,6 +23,7 @@ from rich.console import Console
 
 import transduce
 from transduce.core.errors import InputError
+from transduce.core.names import checked_name
 from transduce.data.files import existing_file
 from transduce.recipe.recipe import Recipe, load_recipe, parse_recipe
 from transduce.runtime.settings import repeatable
@@ -43,7 +44,8 @@ def main() -> None:
     """Train what is not trained yet, then print the table, and write it to languages.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe", type=Path)
-    parser.add_argument("--languages", required=True, help="codes as in the names of the files, with commas between")
+    named = "codes as in the names of the files, with commas between"
+    parser.add_argument("--languages", type=codes, required=True, help=named)
     parser.add_argument("--code", help="the language that the recipe names, where it is none of --languages")
     parser.add_argument("--seeds", type=int, default=5, help="how many: 1, 2, .. (default 5)")
     parser.add_argument("--runs", type=Path, required=True, help="the folder of the runs: LANGUAGE/seed-1, ..")
@@ -52,7 +54,7 @@ def main() -> None:
     parser.add_argument("--commit", help="with --record: the code they were trained by, where reports do not say")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     options = parser.parse_intermixed_args()
-    languages = list(dict.fromkeys(each.strip() for each in options.languages.split(",") if each.strip()))
+    languages: list[str] = options.languages
     if options.seeds < 2:
         parser.error(f"--seeds: expected 2 or more, as ensembles have several members; got {options.seeds}")
     if options.only and options.only not in languages:
@@ -78,6 +80,11 @@ def main() -> None:
 
 
 # ---- the recipe of another language ----------------------------------------------------------------------
+
+
+def codes(text: str) -> list[str]:
+    """Each code is the name of a folder, too. Raises ValueError for what is none."""
+    return list(dict.fromkeys(checked_name(each.strip()) for each in text.split(",") if each.strip()))
 
 
 def found_code(recipe: Recipe, languages: Sequence[str], named: str | None) -> str:

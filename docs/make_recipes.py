@@ -65,6 +65,11 @@ from the command line and writes the complete recipe into the run directory and 
 the training would do.
 
 - `base = "other.toml"` takes all missing settings from another recipe, which may have a base itself.
+- `name = ".."` names the run, by default as the file: `runs/NAME` is its directory. It is a name, not a path.
+- The run directory is new, empty, or a run of this recipe, which then goes on. A folder with other files is refused,
+  and nothing in it is overwritten; so is a run in which a file is a link to one elsewhere.
+- A recipe of yours may name code of yours ([Adding a part of your own](extend.md)). A recipe that lies in a run
+  directory may be anybody's: there, `--trust-code` is needed.
 - An unknown key is an error that suggests the nearest known key.
 - `none` unsets an optional key: `training.minutes=none`, `data.test=none`.
 - A list with one entry may be written without brackets.

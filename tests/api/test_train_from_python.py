@@ -20,6 +20,7 @@ from shared_folders import made_once
 from tiny_recipe import TINY_RECIPE
 from trained import sha256, shown
 from transduce.api.train import TrainingUpdate
+from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
 from transduce.data.pair_inputs import known_of, read_pair_inputs
 from transduce.recipe.recipe import load_recipe
@@ -277,3 +278,10 @@ def test_in_a_thread_and_no_caller_of_the_recipe_is_changed(tmp_path: Path, part
     thread.join()
     assert found[0].report["training"]["updates"] == 4
     assert json.dumps(recipe) == before
+
+
+@pytest.mark.parametrize("overrides", [["training.updates=2"], "training.updates=2", {1}])
+def test_overrides_that_are_no_mapping_are_told(tiny_recipe: Path, overrides: Any) -> None:
+    for recipe in (tiny_recipe, None):
+        with pytest.raises(InputError, match=r'overrides: expected a mapping, such as {"training.updates": 2000}; got'):
+            transduce.train(recipe, data=None if recipe else [("a", "b")], overrides=overrides, quiet=True)

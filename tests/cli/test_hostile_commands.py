@@ -81,7 +81,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["serve", "RUN", "--timeout", "nan"], "serve.timeout"),
     (["shortlist", "RUN", "--candidates", HUGE], "--candidates"),
     (["shortlist", "RUN", "--output", "TMP"], "this is a folder"),
-    (["demo", "--run", "TMP/file"], "Not a directory"),
+    (["demo", "--run", "TMP/file"], "Choose another one with --run"),
     (["demo", "--run", "TMP/demo", "search.alpha=1e308"], "search.alpha"),
     (["train", "RECIPE", "--run", "TMP/file"], "Choose another one with --run"),
     (["train", "RECIPE", "--run", "TMP/file/below"], "Choose another one with --run"),

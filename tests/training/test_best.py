@@ -52,8 +52,8 @@ def test_the_direction_is_the_metrics_own(tiny_recipe: Path, best: str, lower: b
 
 def test_the_best_of_a_run_is_the_best_of_its_log(tiny_recipe: Path, tmp_path: Path) -> None:
     wavering = ("training.best=perplexity", "training.average=0", "training.learning_rate=0.05", "training.updates=8")
-    report, _ = run(tiny_recipe, tmp_path, *wavering, "training.validate_every=1")
-    values = {event["update"]: event["perplexity"] for event in validations(tmp_path)}
+    report, _ = run(tiny_recipe, tmp_path / "run", *wavering, "training.validate_every=1")
+    values = {event["update"]: event["perplexity"] for event in validations(tmp_path / "run")}
     chosen = min(values, key=lambda update: values[update])  # the first of equals
     assert report["validation"]["update"] == chosen
     assert report["validation"]["perplexity"] == values[chosen] < max(values.values())

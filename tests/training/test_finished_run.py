@@ -62,9 +62,9 @@ def test_outputs_of_validations_may_be_as_long_as_the_recipe_says(
     tiny_recipe: Path, tmp_path: Path, longest: int
 ) -> None:
     lengths = ("search.max_length_factor=0", f"search.max_length_offset={longest}", f"search.min_length={longest - 1}")
-    run(tiny_recipe, tmp_path, *lengths, "training.updates=1", "training.samples=5")
-    [event] = [event for event in read_log(tmp_path / "log.jsonl") if event["event"] == "samples"]
-    tokenizer = transduce.load(tmp_path).task.tokenizers["target"]
+    run(tiny_recipe, tmp_path / "run", *lengths, "training.updates=1", "training.samples=5")
+    [event] = [event for event in read_log(tmp_path / "run" / "log.jsonl") if event["event"] == "samples"]
+    tokenizer = transduce.load(tmp_path / "run").task.tokenizers["target"]
     outputs = tokenizer.encode([sample["output"] for sample in event["samples"]])
     assert {len(ids) for ids in outputs} <= {longest - 1, longest}  # with its end, or cut
 

@@ -3,6 +3,7 @@
 So a run goes on after it was stopped only with the same data, and its model file names the data's fingerprints.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,14 +19,16 @@ from transduce.api.examples import (
     write_examples,
     written_keys,
 )
+from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve
 from transduce.data.files import fingerprint
 from transduce.data.labelled import LabelledFile
 from transduce.data.pair_files import PairFiles
-from transduce.training.run_directory import NOTED, make_directory
+from transduce.training.run_directory import NOTED, make_folder
 
 FOLDER = "data"  # of a run, for the data that it was given
+WRITTEN = ".written.json"  # what this wrote, by name, with its fingerprint
 PARTS = ("train", "validation", "test")
 Table = dict[str, Any]
 
@@ -99,7 +102,7 @@ def pair_columns(columns: Columns) -> Table:
 def staged(run: Path, parts: Mapping[str, Any], columns: Columns, problems: list[str]) -> Iterator[Path]:
     """Inside, all parts are files of a folder that vanishes; a run that was made for it alone vanishes with it."""
     new = [each for each in (run, run / FOLDER) if not each.exists()]
-    make_directory(run / FOLDER)
+    make_folder(run / FOLDER)
     try:
         with TemporaryDirectory(prefix=".new-", dir=run / FOLDER) as folder:
             for name, given in parts.items():
@@ -115,7 +118,7 @@ def adopt(run: Path, folder: Path) -> None:
     """Move staged files to their places in the run.
 
     Raises:
-        InputError: the run began with other data, which stays.
+        InputError: the run began with other data, which stays; or files of others have these names.
     """
     files = sorted(folder.iterdir())
     changed = [each.name for each in files if not _is_there(run, each)]
@@ -124,9 +127,24 @@ def adopt(run: Path, folder: Path) -> None:
             f"{run}: its training began with other data; these differ: {', '.join(changed)}. Give the same data, name "
             "another run, or delete this one."
         )
+    if foreign := [name for name in changed if not _is_ours(run / FOLDER / name)]:
+        raise InputError(
+            f"{run / FOLDER / foreign[0]}: this file is not of a run, and is not overwritten. Name another run."
+        )
     for each in files:
         if each.name in changed:
             each.replace(run / FOLDER / each.name)
+    places = [run / FOLDER / each.name for each in files]
+    write_json(run / FOLDER / WRITTEN, {each.name: fingerprint(each) for each in places})
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether nobody has a file there, or it is as an earlier call left it, whose training did not begin."""
+    noted = path.with_name(WRITTEN)
+    try:
+        return not path.exists() or json.loads(noted.read_text(encoding="utf-8"))[path.name] == fingerprint(path)
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _is_there(run: Path, file: Path) -> bool:

@@ -18,18 +18,20 @@ from transduce.api.without_recipe import Asked, is_data, planned
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
+from transduce.core.trust import allow_code
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.planning.planned_run import tell_taken
-from transduce.recipe.recipe import Recipe, Table, parse_recipe, read_table, with_model_to_start_from
+from transduce.recipe.recipe import Recipe, Table, is_users_own, parse_recipe, read_table, with_model_to_start_from
 from transduce.runtime.allocator import keep_freed_memory
+from transduce.runtime.console import make_console
 from transduce.runtime.devices import VARIABLE, use_device
 from transduce.runtime.process_group import refuse_several
 from transduce.training.display import Display, Watch
 from transduce.training.examination import examine_data
 from transduce.training.finished import Report
 from transduce.training.progress import Progress
-from transduce.training.run_directory import check_recipe, resolved_table
+from transduce.training.run_directory import check_directory, check_recipe, default_run, resolved_table
 from transduce.training.summary import tell_summary
 
 
@@ -72,12 +74,12 @@ class TrainedRun:
 
     @cached_property
     def model(self) -> Pipeline:
-        """As `transduce.load(run)` gives it. The code that its recipe names is trusted: it has just run.
+        """As `transduce.load(run)` gives it. The code that its recipe names may run, as it has for this training.
 
         Raises:
             InputError: the run's directory is no longer there.
         """
-        return load(self.run, trust_code=True, device=self._device)
+        return load(self.run, trust_code=None, device=self._device)
 
     def __repr__(self) -> str:
         return f"<transduce.TrainedRun {self.run}: {self.report['ended']}>"
@@ -101,6 +103,7 @@ def train(
     quiet: bool = False,
     console: Console | None = None,
     force: bool = False,
+    trust_code: bool = False,
 ) -> TrainedRun:
     """Train a recipe, or the best model for some data; the same call goes on with a training that was stopped.
 
@@ -137,6 +140,7 @@ def train(
         quiet: show nothing.
         console: of rich, to show progress, warnings and scores on; None = standard output, or the notebook's cell.
         force: train even if the examination of the data found errors.
+        trust_code: let a recipe that lies in a run directory name code outside Transduce. Any other recipe may.
 
     Raises:
         InputError: the recipe, the data or an argument is wrong, with all problems found; `run` holds a training of
@@ -144,7 +148,7 @@ def train(
         Interrupted: Ctrl-C; everything is saved.
     """
     refuse_several("transduce.train, which trains in one; several need the command: torchrun -m transduce train RECIPE")
-    shown = console or Console(quiet=quiet)
+    shown = console or make_console(quiet=quiet)
     since, plan = monotonic(), None
     with _on(device):
         keep_freed_memory()
@@ -160,7 +164,7 @@ def train(
         else:
             held_out = {"validation": validation, "test": test}
             _refuse_planning(source=source, target=target, languages=languages, **held_out, time=time)
-            resolved, folder = _prepared(*_table(recipe, overrides or {}), run, data, columns, shown, force)
+            resolved, folder = _prepared(*_table(recipe, overrides or {}, trust_code), run, data, columns, shown, force)
         display = Display(shown, _watching(resolved, [*callbacks]))
         report = train_recipe(resolved, folder, display)
         if not quiet:
@@ -217,7 +221,7 @@ def _prepared(
     """The recipe and the directory of its run, after the data was looked at, and written where it was given."""
     if run is None and not table.get("name"):
         raise InputError('run: expected a directory, as the recipe has no name: train(recipe, run="runs/my").')
-    folder = Path("runs") / str(table["name"]) if run is None else Path(run)
+    folder = default_run(str(table["name"])) if run is None else Path(run)
     table.setdefault("name", (resolved_table(folder) or {}).get("name", folder.name))  # a run may have been renamed
     warn = Display(console).warn
     if data is None:
@@ -227,6 +231,7 @@ def _prepared(
     parts, problems = parts_of(data), list[str]()
     columns = named_columns(parts, columns, Display(console).tell)
     table = with_data(table, folder, parts, columns)
+    check_directory(folder, [FOLDER])
     with staged(folder, parts, columns, problems) as files:
         try:
             resolved = parse_recipe(table, where)
@@ -249,15 +254,16 @@ def _examine(recipe: Recipe, renamed: tuple[str, str], warn: Callable[[str], Non
         raise InputError(problem.replace(*renamed) for problem in error.problems) from None
 
 
-def _table(recipe: Any, overrides: Mapping[str, Any]) -> tuple[Table, str]:
+def _table(recipe: Any, overrides: Mapping[str, Any], trust_code: bool) -> tuple[Table, str]:
     """A copy of the recipe's table with `overrides`, and what errors call it."""
     if isinstance(recipe, Recipe):
         table, where = recipe.to_table(), "recipe"
     elif isinstance(recipe, Mapping):
         table, where = _copied(recipe), "recipe"
+        allow_code(table)
     elif isinstance(recipe, str | PathLike):
         path = Path(recipe)
-        table, where = read_table(path), str(path)
+        table, where = read_table(path, trusts=(lambda _: True) if trust_code else is_users_own), str(path)
         table.setdefault("name", path.stem)
     else:
         raise InputError(
@@ -267,6 +273,11 @@ def _table(recipe: Any, overrides: Mapping[str, Any]) -> tuple[Table, str]:
 
 
 def _overridden(table: Table, overrides: Mapping[str, Any]) -> Table:
+    if not isinstance(overrides, Mapping):
+        raise InputError(
+            f'overrides: expected a mapping, such as {{"training.updates": 2000}}; got {type(overrides).__name__}.'
+        )
+    allow_code(overrides)
     problems = []
     for key, value in overrides.items():
         try:

@@ -21,6 +21,7 @@ from transduce.planning.promise import parse_minutes
 from transduce.recipe.recipe import Table
 from transduce.training.display import Display
 from transduce.training.examination import examine_data
+from transduce.training.run_directory import check_directory, default_run
 
 RUN = Path("runs/model")  # of examples, which have no name
 PATHS = (str, PathLike)
@@ -93,7 +94,7 @@ def _of_files(asked: Asked, run: Path | None, display: Display, force: bool) -> 
     columns = () if one is None else (one,)
     validation, test = (_two_sides(part, asked.held_out.get(part)) for part in HELD_OUT)
     named = Named(Path(asked.source), target, columns, other, None, None, _languages(asked), *validation, *test)
-    folder = run or Path("runs") / resolve_inputs(named).name
+    folder = run or default_run(resolve_inputs(named).name)
     return _planned(folder, named, asked, {}, display, force), folder
 
 
@@ -109,6 +110,7 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
     """The examples become files of the run first, as with a recipe."""
     parts, problems = _with_held_out(parts_of(asked.data), asked.held_out), list[str]()
     columns = named_columns(parts, asked.columns, display.tell)
+    check_directory(run, [FOLDER])
     with _gone_if_refused(run):
         with staged(run, parts, columns, problems) as files:
             if problems:

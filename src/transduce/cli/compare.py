@@ -37,19 +37,19 @@ def compare(
     All variants have the same data. The result is a table and a page. The same command continues a comparison
     that was stopped.
     """
-    from rich.console import Console
-
     from transduce.compare.config import load_comparison
     from transduce.compare.run import run_comparison
     from transduce.compare.show import show
+    from transduce.runtime.console import make_console
     from transduce.runtime.devices import use_device
     from transduce.training.display import Display
+    from transduce.training.run_directory import default_run
 
     use_device(device)
     _refuse_models([comparison, *(Path(each) for each in overrides or [])])
     loaded = load_comparison(comparison, overrides or [], budget)
-    folder = run or Path("runs") / "compare" / loaded.name
-    console = Console()
+    folder = run or default_run(loaded.name, "compare")
+    console = make_console()
     show(run_comparison(loaded, folder, Display(console)), console)
     console.print(f"{folder / 'compare.html'}, {folder / 'compare.json'}", highlight=False, soft_wrap=True)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RECIPE = Path(__file__).with_suffix(".toml")
 UNSEEN = "Sentences it has never seen"
+CORPUS = "corpus"  # a folder of the run
 SHOWN = 12  # test sentences in the table
 PRONOUN = re.compile(r"\b(?:ils?|elles?)\b")
 QUERIES = {
@@ -41,14 +42,17 @@ def demo(
 
     The corpus is built in, and its language pair is English to French.
     """
-    from rich.console import Console
-
     from transduce.data.corpus import read_pairs
     from transduce.data.pair_files import PairFiles
+    from transduce.runtime.console import make_console
+    from transduce.training.run_directory import check_directory, check_recipe
 
-    console = Console()
-    corpus = _corpus(run / "corpus", console)
-    pipeline = _trained(_recipe(corpus, overrides or []), run, console)
+    console = make_console()
+    recipe = _recipe(run / CORPUS, overrides or [])
+    check_directory(run, [CORPUS])
+    check_recipe(run, recipe)
+    corpus = _corpus(run / CORPUS, console)
+    pipeline = _trained(recipe, run, console)
     pairs = [
         (source, target) for _, source, target in read_pairs(PairFiles(source="test.en", target="test.fr"), corpus)
     ]
@@ -64,12 +68,16 @@ def demo(
 
 
 def _corpus(folder: Path, console: "Console") -> Path:
-    """The folder with the corpus in it; its last file is written last."""
+    """The folder with the corpus in it. Raises InputError where it holds something else."""
+    from transduce.core.folders import new_folder
     from transduce.demo.corpus import write_corpus
+    from transduce.training.run_directory import make_folder
 
     if not (folder / "test.fr").exists():
         console.print(f"Writing the built-in corpus, English to French, to {folder}", highlight=False, soft_wrap=True)
-        write_corpus(folder)
+        make_folder(folder.parent)
+        with new_folder(folder) as staged:
+            write_corpus(staged)
     return folder
 
 

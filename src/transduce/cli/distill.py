@@ -58,7 +58,7 @@ def distill(
     from transduce.cli.text import tell
 
     teacher, asked = models_and_search(teacher, {"beam": beam, "alpha": alpha, "prune": prune})
-    sources, root = _sources(teacher[0], source, recipe)
+    sources, root = _sources(teacher[0], source, recipe, trust_code)
     student_recipe = _student(student, output) if student else None  # a wrong one is told now
     use = {"trust_code": trust_code, "precision": precision, "device": device}
     how: dict[str, Any] = {"batch_size": batch_size, "engine": engine, "workers": workers}
@@ -109,7 +109,9 @@ def translated(
     return f"{output}: {lines:,} lines; {counts}."
 
 
-def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tuple[list["TextFile"], Path]:
+def _sources(
+    model: Path, named: list[Path] | None, recipe: Path | None, trust_code: bool
+) -> tuple[list["TextFile"], Path]:
     """What to translate, and the folder that it lies in."""
     from transduce.cli.training_data import training_data
     from transduce.core.errors import InputError
@@ -122,7 +124,7 @@ def _sources(model: Path, named: list[Path] | None, recipe: Path | None) -> tupl
         raise InputError("name --source or --recipe, not both: each says what to translate.")
     if named:
         return [TextFile(text=str(path)) for path in named], Path()
-    data = training_data(find_model_file(model), recipe, "--source or --recipe")
+    data = training_data(find_model_file(model), recipe, "--source or --recipe", trust_code)
     if data.hold_out is not None:
         raise InputError(
             "data.hold_out draws the held-out pairs from the training files, but a teacher translates whole files. "
@@ -149,9 +151,9 @@ def _student(path: Path, output: Path) -> Any:
 
 
 def _train(recipe: Any, run: Path | None) -> None:
-    from rich.console import Console
-
+    from transduce.runtime.console import make_console
     from transduce.training.display import Display
     from transduce.training.run import run_training
+    from transduce.training.run_directory import default_run
 
-    run_training(recipe, run or Path("runs") / recipe.name, Display(Console()))
+    run_training(recipe, run or default_run(recipe.name), Display(make_console()))

@@ -1,6 +1,5 @@
 """`transduce export MODEL --to FORMAT`."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -55,9 +54,9 @@ def export(
     code is 1; the exported model stays where it was written.
     """
     from transduce.cli.text import tell
+    from transduce.core.folders import new_folder
     from transduce.core.model_file import find_model_file
     from transduce.interop.exports import EXPORTS
-    from transduce.interop.folders import new_folder
     from transduce.interop.model_card import Languages
     from transduce.pipeline.pipeline import load
 
@@ -75,7 +74,7 @@ def export(
     tell(f"{folder}: written.")
     equal = True
     for path, pipeline, name in zip(paths, pipelines, written, strict=True):
-        if lines := text or _held_out(path):
+        if lines := text or _held_out(path, trust_code):
             equal &= _told(_parity(pipeline, to, folder / name, lines))
     if not equal and not allow_differences:
         raise typer.Exit(1)
@@ -117,15 +116,16 @@ def _text(check: Path, references: Path | None) -> "Text":
     return Text(str(check), read_source(check), read_source(references) if references else None)
 
 
-def _held_out(path: Path) -> "Text | None":
+def _held_out(path: Path, trust_code: bool) -> "Text | None":
     """The run's own text; None, and told, where there is none."""
+    from transduce.cli.text import tell_red
     from transduce.core.errors import InputError
     from transduce.interop.held_out import held_out_text
 
     try:
-        return held_out_text(path)
+        return held_out_text(path, trust_code=trust_code)
     except InputError as error:
-        _red(f"nothing was checked: {error} Name a text with --check.")
+        tell_red(f"nothing was checked: {error} Name a text with --check.")
         return None
 
 
@@ -139,18 +139,11 @@ def _parity(pipeline: "Pipeline", to: str, written: Path, text: "Text") -> "Pari
 
 def _told(found: "Parity") -> bool:
     """Whether all outputs are equal, which is told."""
-    from transduce.cli.text import tell
+    from transduce.cli.text import tell, tell_red
 
     for line in found.report():
         tell(line)
     if not found.holds:
         differing = found.lines - found.equal
-        _red(f"{differing:,} of {found.lines:,} outputs differ: {found.engine} does not say what the model says.")
+        tell_red(f"{differing:,} of {found.lines:,} outputs differ: {found.engine} does not say what the model says.")
     return found.holds
-
-
-def _red(line: str) -> None:
-    """Print a line on standard error, in red on a terminal."""
-    from transduce.cli.text import is_terminal, tell
-
-    tell(f"\x1b[31m{line}\x1b[0m" if is_terminal(sys.stderr) else line)

@@ -42,19 +42,18 @@ def runs(
 
 
 def _show(found: "list[RunFacts]") -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from transduce.cli.info import printable
+    from transduce.runtime.console import make_console
 
-    console = Console()
+    console = make_console()
     if not console.is_terminal:
         console.width = WIDE
     table = Table("run", "date", "task", "data", "score", "state", box=None, header_style="bold", pad_edge=False)
     for run in found:
         cells = (run.folder, run.date[:16].replace("T", " "), run.task, run.data, _score(run), _state(run))
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
 
 

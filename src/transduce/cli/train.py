@@ -54,6 +54,7 @@ def train(
     resize: Annotated[
         bool, typer.Option("--resize", help="Go on with a training that another number of processes began.")
     ] = False,
+    trust_code: options.TrustCode = False,
 ) -> None:
     """Train the model that a recipe describes, or the best one for two files.
 
@@ -63,6 +64,8 @@ def train(
     `transduce train my.toml` trains a recipe. The same command continues a training that was stopped. Text pairs are
     examined first, as `transduce doctor` does.
     """
+    from transduce.core.trust import allow_code
+    from transduce.recipe.recipe import load_recipe, load_run_recipe
     from transduce.runtime.devices import use_device
 
     use_device(device)
@@ -83,12 +86,14 @@ def train(
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
     path, run = _of_run(Path(recipe or ""), run, finish)
-    from transduce.recipe.recipe import load_recipe
+    load = load_recipe if path == Path(recipe or "") else load_run_recipe
     from transduce.runtime.process_group import leave, started_group
+    from transduce.training.run_directory import default_run
 
     with started_group(resize) as group:
-        resolved = group.from_first(lambda: load_recipe(path, given))
-        _train(resolved, run or Path("runs") / resolved.name, dry_run, force, finish, group)
+        resolved = group.from_first(lambda: load(path, given, trust_code))
+        allow_code(resolved.to_table())  # in the other processes, too
+        _train(resolved, run or default_run(resolved.name), dry_run, force, finish, group)
     leave(group)
 
 
@@ -105,18 +110,17 @@ def _train(
 
     examined: its data was looked at already.
     """
-    from rich.console import Console
-
     from transduce.core.cache import cache_folder
     from transduce.core.model_file import NAME
     from transduce.data.files import fingerprint
     from transduce.distillation.pipeline import finish_recipe, first_recipes, train_recipe
     from transduce.runtime.allocator import keep_freed_memory
+    from transduce.runtime.console import make_console
     from transduce.training.display import Display
     from transduce.training.examination import examine_data
     from transduce.training.summary import tell_summary
 
-    console = Console(quiet=not group.first)
+    console = make_console(quiet=not group.first)
     warn = Display(console).warn
     if not examined:
         group.from_first(lambda: examine_data(resolved, cache_folder(), warn, force or dry_run or finish))
@@ -148,20 +152,22 @@ def _train_planned(
     from time import monotonic
 
     since = monotonic()
-    from rich.console import Console
-
     from transduce.core.overrides import apply_overrides
+    from transduce.core.trust import allow_code
     from transduce.planning.inputs import resolve_inputs
     from transduce.planning.planned_run import planned_run, tell_taken
     from transduce.planning.promise import parse_minutes
     from transduce.runtime.allocator import keep_freed_memory
+    from transduce.runtime.console import make_console
     from transduce.runtime.process_group import ALONE, refuse_several
     from transduce.training.display import Display
+    from transduce.training.run_directory import default_run
 
     refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")
-    console, minutes = Console(), parse_minutes(time) if time else None
-    folder = run or Path("runs") / resolve_inputs(named).name
+    console, minutes = make_console(), parse_minutes(time) if time else None
+    folder = run or default_run(resolve_inputs(named).name)
     given, asked = apply_overrides({}, overrides), {"overrides": overrides}
+    allow_code(given)
     keep_freed_memory()
     plan, begun = planned_run(folder, named, given, asked, minutes, Display(console), force, dry_run, since)
     report = _train(plan.recipe, folder, dry_run, force, finish, ALONE, examined=not begun)
@@ -217,7 +223,8 @@ def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
     """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
     from transduce.core.errors import InputError
-    from transduce.training.run_directory import NOTED, RESOLVED
+    from transduce.recipe.recipe import RESOLVED
+    from transduce.training.run_directory import NOTED
 
     if recipe.is_dir():
         if not (recipe / RESOLVED).exists():

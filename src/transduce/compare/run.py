@@ -26,15 +26,18 @@ from transduce.compare.results import Costs, FinishedRun, joined_results, make_r
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, TransduceError
+from transduce.core.folders import check_folder
 from transduce.data.columns import Columns
 from transduce.recipe.recipe import Recipe, Table
 from transduce.runtime import child_process
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.display import Display
 from transduce.training.run import open_task
-from transduce.training.run_directory import changed_keys, differences
+from transduce.training.run_directory import changed_keys, differences, make_folder
 
 PATIENCE = 60.0  # seconds that a stopped comparison's last training may take to save
+LOCK = ".lock"
+OURS = (LOCK, "compare.json", "costs")  # what only a comparison writes
 FIGURES = ("memory", "model", "training", "ended", "tests", "environment")  # of a training that is finished
 OF_NO_MATTER = ("data.root", "training.log_every", "training.tensorboard")  # to the figures of a training
 
@@ -62,7 +65,7 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
         InputError: a recipe changed since its training began, or the budget is smaller than what was spent.
         Interrupted: stopped by a signal; saved.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    _claim(folder)
     if comparison.points:
         return _run_points(comparison, folder, display)
     with _alone_in(folder, display) as lock:
@@ -79,6 +82,14 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
             if number % len(comparison.variants) == 0:
                 results = _write(comparison, folder, task, data, trainings, costs, display)
         return results
+
+
+def _claim(folder: Path) -> None:
+    """The folder of a comparison. Raises InputError where there can be none, or it holds other files."""
+    if not any((folder / each).exists() for each in OURS):
+        check_folder(folder, why=" and no comparison")
+    make_folder(folder)
+    (folder / LOCK).touch()
 
 
 def _run_points(comparison: ComparisonConfig, folder: Path, display: Display) -> dict[str, Any]:
@@ -235,7 +246,7 @@ def _alone_in(folder: Path, display: Display) -> Iterator[int | None]:
         return
     import fcntl
 
-    with (folder / ".lock").open("ab") as file:
+    with (folder / LOCK).open("ab") as file:
         waited_until = None
         while True:
             try:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from rich.console import Console
 
+from transduce.compare.config import folder_name
 from transduce.compare.growth import measure_growth
 from transduce.compare.operations import operations_a_token
 from transduce.core.atomic import write_json, write_text
@@ -25,6 +25,7 @@ from transduce.pipeline.pipeline import Pipeline, load
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.child_process import answer
+from transduce.runtime.console import make_console
 from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import repeatable, threads
 from transduce.search.settings import Search
@@ -40,7 +41,7 @@ IMPORTED_LATER = ("torch._dynamo", "sacrebleu", "sacremoses", "pyarrow.ipc", "to
 
 def train(job: dict[str, Any]) -> None:
     """Train, or go on; then decode the tests by every search. `measured.json` in the run directory is the last step."""
-    run, display = Path(job["run"]), Display(Console())
+    run, display = Path(job["run"]), Display(make_console())
     run.mkdir(parents=True, exist_ok=True)
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
@@ -60,7 +61,7 @@ def _train(job: dict[str, Any], recipe: Recipe, run: Path, display: Display, bef
         write_text(run / FAILED, str(error) + "\n")
         raise
     memory = _note_memory(run, before, report["training"]["peak_memory_bytes"])
-    tests = measure_tests(load(run, trust_code=True), parse_recipe(job["tests"], job["where"]), job, run, display)
+    tests = measure_tests(load(run, trust_code=None), parse_recipe(job["tests"], job["where"]), job, run, display)
     figures = {"memory": memory, "model": report["model"], "training": report["training"], "ended": report["ended"]}
     settings = {"recipe": job["recipe"], "searches": job["searches"], "decode_batch": job["decode_batch"]}
     write_json(run / MEASURED, {**settings, **figures, "tests": tests, "environment": report["environment"]})
@@ -80,7 +81,7 @@ def measure_tests(
             outputs = task.predictor.predict(pipeline.model, sources, Search.model_validate(keys), job["decode_batch"])
             seconds = time.monotonic() - start
             tokens = sum(len(each.token_log_probabilities) for each in outputs)
-            path = run / "outputs" / f"{name}.{search}.txt"
+            path = run / "outputs" / f"{folder_name(name)}.{search}.txt"
             path.parent.mkdir(exist_ok=True)
             write_text(path, "".join(each.text.replace("\n", " ") + "\n" for each in outputs))
             found[name]["decoding"][search] = {"outputs": path.name, "seconds": seconds, "tokens": tokens}
@@ -99,7 +100,7 @@ def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[li
 
 def costs(job: dict[str, Any]) -> None:
     """What each of the models costs, one file each."""
-    display = Display(Console())
+    display = Display(make_console())
     for each in job["models"]:
         write_json(each["into"], {"recipe": each["recipe"], "lengths": each["lengths"], **cost(each, display)})
         display.tell(f"  {each['where']}: measured")

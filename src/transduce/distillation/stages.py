@@ -82,7 +82,7 @@ class Stages(ABC):
         if report is not None and self._is_done(report):
             tell_finished(run, learner, report, display)
             return report
-        make_directory(run)
+        make_directory(run, learner)
         with alone_in(run, PATIENCE), repeatable(learner.training.threads):
             claim(run, learner)  # before hours are spent on other models
             train_all(self._untrained(), self.together, display)
@@ -127,7 +127,7 @@ class Stages(ABC):
     def _translated(self, display: Display) -> Report:
         """Translate the texts, unless that is done; returns the report of it."""
         files = [find_model_file(each) for each in self.models]
-        together = load(files, trust_code=bool(self.first), precision=self.precision)  # of our own: code it has run
+        together = load(files, trust_code=None, precision=self.precision)
         with display.count("translating", count_texts(self.texts, self.root)) as advance:
             return distil(
                 together,

@@ -27,6 +27,7 @@ from transduce.bulk.job import Placement
 from transduce.bulk.predicting import PredictingWorker
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
+from transduce.core.folders import check_folder
 from transduce.data.corpus import TextFile, read_text
 from transduce.data.files import count_lines, fingerprint, writing
 from transduce.data.pair_files import PairFiles
@@ -192,8 +193,8 @@ def _claim(folder: Path, plan: Table) -> bool:
     """
     noted = next((path for path in (folder / REPORT, folder / "parts" / "plan.json") if path.exists()), None)
     if noted is None:
-        if folder.exists() and any(entry.name != "parts" for entry in folder.iterdir()):
-            raise InputError(f"{folder}: this folder holds other files; choose a new one with --output.")
+        check_folder(folder, own=["parts"], why=" and no distillation", option="--output")
+        check_folder(folder / "parts", why=" and no plan.json of a distillation", option="--output")
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         write_json(folder / "parts" / "plan.json", plan)
         return False

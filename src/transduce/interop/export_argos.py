@@ -10,6 +10,7 @@ Argos splits texts into sentences by itself, with a model that it finds in the p
 """
 
 import json
+import re
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from transduce.interop.sentencepiece import SPACE, sentencepiece_model
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
 
+CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")  # as in BCP 47
 VERSION = "1.0"  # of the package
 ARGOS_VERSION = "1.9.0"  # the least that reads it
 TIME = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal models are equal packages
@@ -69,8 +71,10 @@ def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pa
 def _missing(languages: Languages) -> list[str]:
     return [
         f"Argos: the recipe does not say what language the {side} is: give --{side}-language, such as en."
-        for side, code in languages._asdict().items()
         if not code
+        else f"Argos: {code!r} is no code of a language: give --{side}-language, such as en."
+        for side, code in languages._asdict().items()
+        if not CODE.fullmatch(code)
     ]
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.run_paths import from_run, in_run
+from transduce.core.trust import check_code
 from transduce.planning.decisions import Decision
 from transduce.planning.inputs import HELD_OUT_FILES, Named
 from transduce.planning.plan import TrainingPlan, make_plan
@@ -17,9 +18,9 @@ from transduce.planning.writing import decisions_table
 from transduce.recipe.recipe import Table
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
-from transduce.training.run_directory import check_recipe, movable
+from transduce.training.run_directory import PLAN, check_directory, check_recipe, movable, within
 
-NAME = "plan.json"  # in a run directory
+NAME = PLAN
 PATHS = ("source", "target", *HELD_OUT_FILES)  # of what was asked for
 
 
@@ -49,6 +50,8 @@ def planned_run(
     """
     asked = json.loads(json.dumps({**named.to_dict(), "minutes": minutes, **asked}))
     earlier = earlier_plan(run, asked)
+    if earlier is None and not dry_run:
+        check_directory(run, within(run, named.source.parent))  # before hours of measuring
     plan = earlier or make_plan(named, given, minutes, display, run.name, force or dry_run, since)
     display.console.print(decisions_table(plan))
     display.console.print(plan.promised.sentence(), highlight=False)
@@ -91,6 +94,7 @@ def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
     try:
         noted = in_run(json.loads(path.read_text(encoding="utf-8")), run)
         before = noted["asked"]
+        check_code(noted["table"], str(path), trust_code=None)
         decisions = [Decision(**each) for each in noted["decisions"]]
         plan = TrainingPlan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
     except FileNotFoundError:

@@ -116,14 +116,13 @@ def _judged_sides(recipe: Recipe, train: tuple[Any, ...], cache: Path) -> list[J
         "version": SIDES_VERSION,
         **{name: _identity(each, Path(data.root)) for name, each in entries.items()},
     }
-    note = cache / f"{cache_key(parts)}.json"
-    try:
-        return [Judgement(*each) for each in json.loads(note.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        found = list(judged_sides(data, train))
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_json(note, found)
-        return found
+    found = kept(cache / f"{cache_key(parts)}.json", _are_judgements, lambda: [*judged_sides(data, train)])
+    return [Judgement(*each) for each in found]
+
+
+def _are_judgements(found: Any) -> bool:
+    """Whether a note of the cache is of this kind."""
+    return isinstance(found, list) and all([*map(type, each)] == [str, bool] for each in found)
 
 
 def _identity(entries: tuple[PairFiles | None, ...], root: Path) -> list[Any]:

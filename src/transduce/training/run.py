@@ -16,6 +16,7 @@ from transduce.core.model_file import (
     ModelFile,
     lasting_tensors,
     load_model_file,
+    read_model_file,
     save_model_file,
 )
 from transduce.core.registry import resolve
@@ -97,7 +98,7 @@ def run_training(
     if report is not None:
         return report
     with contextlib.ExitStack() as stack:
-        group.from_first(lambda: _enter(stack, run, patience))
+        group.from_first(lambda: _enter(stack, run, recipe, patience))
         return train_in(run, recipe, display, first, group)
 
 
@@ -109,8 +110,8 @@ def _finished(recipe: Recipe, run: Path, display: Display) -> Report | None:
     return report
 
 
-def _enter(stack: contextlib.ExitStack, run: Path, patience: float) -> None:
-    make_directory(run)
+def _enter(stack: contextlib.ExitStack, run: Path, recipe: Recipe, patience: float) -> None:
+    make_directory(run, recipe)
     stack.enter_context(alone_in(run, patience))
 
 
@@ -244,7 +245,7 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     kind = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
     learn = partial(cached_columns, cache_folder(), kind, recipe.tokenizer, recipe.data)
     start = recipe.training.start
-    columns = columns_of_start(load_model_file(start), recipe, learn) if start else learn()
+    columns = columns_of_start(load_model_file(start, trust_code=None), recipe, learn) if start else learn()
     task = make_task(recipe, columns)
     return task, task.open(cache_folder(), display.tell)
 
@@ -366,10 +367,8 @@ def _finish(
 
 def _lexicon(path: Path, tokenizers: dict[str, str]) -> Any:
     """The shortlist of the model file that a new one replaces: it is of the data and the tokenizers, not of weights."""
-    if not path.is_file():
-        return None
     try:
-        before = load_model_file(path, trust_code=True)
+        before = read_model_file(path)
     except InputError:
         return None
     return before.lexicon if before.tokenizers == tokenizers else None

@@ -6,23 +6,28 @@ run are moved, or are reached through a link.
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
+from transduce.core.folders import check_folder
 from transduce.core.model_file import find_model_file
+from transduce.core.names import checked_name
 from transduce.core.run_paths import from_run
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
 from transduce.data.pair_files import FILES as PAIR_FILES
-from transduce.recipe.recipe import Recipe, parse_recipe
+from transduce.recipe.recipe import RESOLVED, Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
-RESOLVED = "recipe.toml"
 NOTED = "data.json"
 HELD_OUT = "held_out"  # a folder with the pairs that were drawn; runs with version 1 of the draw began without
+PLAN = "plan.json"
+BEGUN = ("job.json", "failed.txt", "memory.json")  # what may be noted in a run before its recipe is
+BELOW = (HELD_OUT, "figures", "checkpoints", "tensorboard", "outputs")  # folders that training writes files into
+FIRST = ("teachers", "reverse")  # runs of the models that are trained first
 MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "search")
 MAY_GROW = ("training.updates", "training.patience")
 OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
@@ -32,18 +37,91 @@ FILES = (*PAIR_FILES, "text", "file")  # keys of a recipe whose values are paths
 Table = dict[str, Any]
 
 
-def make_directory(run: Path) -> None:
+def default_run(name: str, below: str = "") -> Path:
+    """Where a recipe of this name is trained unless somebody says otherwise. Raises InputError for what is no name."""
+    try:
+        return Path("runs", below, checked_name(name))
+    except ValueError as error:
+        raise InputError(f"name: {error}.") from None
+
+
+def make_directory(run: Path, recipe: Recipe | None = None) -> None:
     """The directory, with those above it.
 
+    Args:
+        run: the directory, which is new, empty or a run already.
+        recipe: what is trained there; its data may lie in the directory.
+
     Raises:
-        InputError: there can be none of this name.
+        InputError: there can be none of this name; it holds other files than those of a run.
     """
+    check_directory(run, [] if recipe is None else within(run, getattr(recipe.data, "root", ".")))
+    make_folder(run)
+
+
+def make_folder(run: Path) -> None:
+    """The same without a look at what is in it."""
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"{run}: cannot be a run directory: {error.strerror}. Choose another one with --run."
-        ) from error
+        raise _impossible(run, error) from error
+
+
+def check_directory(run: Path, own: Iterable[str] = ()) -> None:
+    """Whether a training may write into `run`. own: names in it that belong to the training, too.
+
+    Raises:
+        InputError: it holds files, and is no run; or a run's file is a link to one that lies elsewhere.
+    """
+    try:
+        ours = is_run(run)
+    except OSError as error:  # of a name that there cannot be
+        raise _impossible(run, error) from error
+    if not ours:
+        check_folder(run, {*BEGUN, *own}, f" and no {RESOLVED} of a training")
+    for each in (*run.glob("*"), *(file for name in BELOW for file in (run / name).glob("*"))):
+        if each.is_symlink() and each.is_file() and not each.resolve().is_relative_to(run.resolve()):
+            raise InputError(
+                f"{each}: this is a link to {each.resolve()}, which training would overwrite. Delete the link, or "
+                "choose another directory with --run."
+            )
+
+
+def _impossible(run: Path, error: OSError) -> InputError:
+    return InputError(f"{run}: cannot be a run directory: {error.strerror}. Choose another one with --run.")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a training has written its recipe there; a recipe of somebody's own may be called so as well."""
+    if not (folder / RESOLVED).is_file():
+        return _is_plan(folder / PLAN)
+    return any((folder / name).exists() for name in (NOTED, FOLDER, *FIRST)) or _is_resolved(folder / RESOLVED)
+
+
+def _is_plan(path: Path) -> bool:
+    """Whether a training without a recipe has noted there what it decided."""
+    try:
+        return {"asked", "table", "promised"} <= json.loads(path.read_text(encoding="utf-8")).keys()
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return False
+
+
+def _is_resolved(path: Path) -> bool:
+    """Whether a recipe is as `claim` writes it, so that nobody's comments are in it; a damaged one was ours."""
+    import tomli_w
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+        return text == tomli_w.dumps(table) and {"name", *SECTIONS} <= table.keys()
+    except (OSError, ValueError, RecursionError, TypeError):
+        return True
+
+
+def within(run: Path, folder: str | Path) -> list[str]:
+    """What of a run data in `folder` lie in; nothing where that is elsewhere."""
+    place, around = Path(folder).resolve(), run.resolve()
+    return [*place.relative_to(around).parts[:1]] if place.is_relative_to(around) else []
 
 
 def claim(run: Path, recipe: Recipe) -> None:
@@ -53,7 +131,7 @@ def claim(run: Path, recipe: Recipe) -> None:
         InputError: which keys differ; there can be no such directory.
     """
     check_recipe(run, recipe)
-    make_directory(run)
+    make_directory(run, recipe)
     write_recipe(run, recipe)
 
 

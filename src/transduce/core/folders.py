@@ -1,0 +1,58 @@
+"""Folders that a command makes: all at once, or to go on with. What others put into one is never overwritten."""
+
+import secrets
+import shutil
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transduce.core.errors import InputError
+
+NAMED = 3  # files that a message names
+
+
+def check_folder(folder: Path, own: Container[str] = (), why: str = "", option: str = "--run") -> None:
+    """Refuses a folder with files that are not ours; one that is missing or empty is nobody's.
+
+    Args:
+        folder: where a command is about to write.
+        own: names in it that belong to the command. Hidden files, such as a lock, are no reason either.
+        why: what is missing that would make the folder ours, for the message.
+        option: which option names another folder.
+
+    Raises:
+        InputError: which files are there.
+    """
+    try:
+        others = sorted(each.name for each in folder.iterdir() if each.name[0] != "." and each.name not in own)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror}. Choose another folder with {option}.") from error
+    if others:
+        more = ", .." if len(others) > NAMED else ""
+        raise InputError(
+            f"{folder}: this folder holds other files ({', '.join(others[:NAMED])}{more}){why}, and nothing in it is "
+            f"overwritten. Choose another folder with {option}."
+        )
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder beside `path`, which gets that name when the block ends. If anything fails, it is removed.
+
+    Raises:
+        InputError: there is something at `path` already, or nothing can be written there.
+    """
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path}: this is there already. Delete it, or choose another name.")
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        staged.mkdir()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}: {path.parent}.") from error
+    try:
+        yield staged
+        staged.rename(path)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
