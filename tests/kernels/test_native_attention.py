@@ -75,6 +75,17 @@ def test_large_scores_stay_finite() -> None:
     torch.testing.assert_close(read, F.scaled_dot_product_attention(1e4 * query, key, value))
 
 
+def test_weights_are_right_down_to_the_smallest() -> None:
+    """The exponential is within 2 units of the last place above -87, and 0 below."""
+    score_S = -torch.cat((torch.arange(0, 87, 0.5), torch.tensor([86.9, 87.1, 90.0, 1e30])))
+    keys = len(score_S)
+    query, key, value = torch.zeros(1, 1, 1, keys), torch.zeros(1, 1, keys, keys), torch.eye(keys)[None, None]
+    query[..., 0], key[0, 0, :, 0] = keys**0.5, score_S
+    weight_S = native.attend(query, key, value)[0, 0, 0]
+    torch.testing.assert_close(weight_S[:-3].double(), score_S.double().softmax(0)[:-3], rtol=3e-5, atol=0)
+    assert weight_S[-3:].tolist() == [0, 0, 0]
+
+
 def test_threads_change_nothing() -> None:
     def found() -> list[Tensor]:
         given = [each.requires_grad_() for each in tensors((9, 4, 2, 11, 13, 16), torch.float32)]

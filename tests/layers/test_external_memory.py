@@ -68,6 +68,12 @@ def test_lengths_are_those_of_vectors_with_1e_8_more_under_the_root() -> None:
     torch.testing.assert_close(found_N, cosine_N.softmax(0), rtol=1e-5, atol=0)
 
 
+@pytest.mark.usefixtures("either_way")
+def test_equal_weights_stay_equal_however_sharp_they_become() -> None:
+    found_N = weightings(Said((1.0, 0.0), ONE, SURE, -SURE), APART, torch.full((3,), 1 / 3))[0]
+    torch.testing.assert_close(found_N, torch.full((3,), 1 / 3), rtol=1e-4, atol=0)
+
+
 def test_heads_begin_at_the_first_slot() -> None:
     torch.manual_seed(0)
     memory = ExternalMemory(3, MemorySizes(slots=64, width=2, read=2, write=2, reach=1), 0.25)
