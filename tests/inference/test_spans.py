@@ -14,6 +14,7 @@ from transduce.data.squad import joined
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.spans import (
     Reading,
+    ReadText,
     SeenWindow,
     SpanPrediction,
     SpanPredictor,
@@ -29,7 +30,7 @@ TOKENIZER = train_tokenizer(TokenizerConfig(kind="whitespace", min_frequency=1),
 COLUMN = QuestionContext(TOKENIZER)
 HOW = Reading(window=5, stride=3, question=2, answer=3, no_answer=None)
 TEXTS = [
-    joined("ba de fi", "go ku la me ni po ra su te ba de"),  # four windows; the question is cut off
+    joined("ba de fi", "go ku la me ni po ra su te go ku"),  # four windows; the question is cut off
     joined("ba", "de fi go"),
     joined("ku la", "  te  su ra po ni me la "),
     joined("me", "go ku la go ku la go ku"),  # both windows are the same, and so are words within them
@@ -129,6 +130,14 @@ def test_no_answer_must_be_likelier_by_the_margin(text: str, margin: float) -> N
     assert (found.window.first, found.window.number) == (places[least][0], least + 1)
 
 
+def test_a_margin_of_nothing_is_one() -> None:
+    """Where "no answer" is likelier by itself, it is given with a margin of 0, and not without any."""
+    texts = [joined("ba", word) for word in WORDS]
+    always, margin = predict(*texts), predict(*texts, how=replace(HOW, no_answer=0.0))
+    assert {each.score < 0 for each in always} == {True, False}
+    assert [each.text for each in margin] == ["" if each.score < 0 else each.text for each in always]
+
+
 def test_a_text_without_words_has_no_answer() -> None:
     [found] = predict(TEXTS[4])
     assert (found.text, found.tokens, found.score) == ("", ("0", "0"), 0.0)
@@ -206,6 +215,10 @@ def test_spans_of_characters_and_of_tokens() -> None:
     offsets = [(0, 2), (2, 5), (5, 8)]
     assert token_span(offsets, 2, 3) == (1, 1)
     assert token_span(offsets, 1, 6) == (0, 2)
+    assert token_span(offsets, 1, 2) == (0, 0)
     assert token_span(offsets, 8, 9) is None
     read: Any = read_windows(COLUMN, [joined("ba", "  de   fi ")], HOW)[0][0]
     assert [character_span(read, *each) for each in ((0, 0), (0, 1), (1, 1))] == [(2, 4), (2, 9), (7, 9)]
+    spaced = ReadText(" de  fi    ", [(0, 5), (5, 9), (9, 11)])  # tokens that hold the space around words
+    assert [character_span(spaced, *each) for each in ((0, 0), (0, 1), (1, 2))] == [(1, 3), (1, 7), (5, 7)]
+    assert character_span(spaced, 2, 2) == (9, 11)  # nothing but space

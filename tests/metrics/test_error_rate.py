@@ -69,6 +69,20 @@ def test_units_that_a_text_does_not_separate_are_told() -> None:
     assert [tallies([name], ["a b"], ["a c"])[0].note for name in ("wer", "per", "cer")] == ["", "", ""]
 
 
+def test_signatures_say_what_is_counted() -> None:
+    several = [["a b", "a c"], ["a"]]
+    made = [each(["a b", "b"], several) for each in (*TALLIES.values(), phoneme_error_rate_tally)]
+    units = ["character|space:kept", "word", "phoneme"]
+    assert [each.signature for each in made] == [f"nrefs:var|unit:{unit}|case:mixed|punctuation:kept" for unit in units]
+    assert character_error_rate_tally([" a b\n"], ["a b "]).value == 0  # space at the ends is not counted
+    assert character_error_rate_tally(["ab"], ["a b"]).value == pytest.approx(100 / 3)
+
+
+def test_notes_are_for_languages_without_spaces_and_phonemes_without_any() -> None:
+    assert word_error_rate_tally(["오늘 날씨"], ["오늘 날씨"], "ko").note == ""
+    assert phoneme_error_rate_tally(["a", "b"], ["a", "a b"]).note == ""  # one of them has a space
+
+
 def test_edits_are_those_of_the_recursion() -> None:
     for one, other in zip(*drawn(7, 60), strict=True):
         assert edits(one, other) == edits(other, one) == slow(one, other)

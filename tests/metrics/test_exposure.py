@@ -31,6 +31,7 @@ def test_errors_at_positions_add_up_to_the_least_edits() -> None:
         ("xabc", "abc", [1, 0, 0, 0]),
         ("", "ab", [1, 1, 0]),
         ("ab", "", [2]),
+        ("aba", "bab", [1, 0, 0, 1]),  # an insertion at the end, where a deletion would do as well
     ],
 )
 def test_where_the_errors_are(said: str, wanted: str, expected: list[int]) -> None:
