@@ -57,11 +57,11 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
             found = _remembered(files, root, cache)
             certain += found["certain"]
             doubtful += found["doubtful"]
+    advice = "`transduce doctor` says more and can write a cleaned copy; " if certain else ""
     for judgement in _judged_sides(recipe, train, cache):
         (certain if judgement.certain else doubtful).append(judgement.sentence)
     if certain and not force:
-        advice = "`transduce doctor` says more and can write a cleaned copy; --force trains anyway."
-        raise InputError([*certain, advice])
+        raise InputError([*certain, f"{advice}--force trains anyway."])
     for sentence in chain(certain, doubtful):
         warn(sentence)
     for sentence in warnings(known_overlap(recipe, cache)):  # what cannot be read is an error of the training
