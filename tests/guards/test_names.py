@@ -17,11 +17,3 @@ def test_no_public_class_name_stands_twice() -> None:
                 where[node.name].append(str(file.relative_to(PACKAGE)))
     twice = {name: sorted(files) for name, files in where.items() if len(files) > 1}
     assert not twice, f"name one of each otherwise: {twice}"
-
-
-def test_no_file_is_longer_than_400_lines() -> None:
-    lengths = {
-        str(file.relative_to(PACKAGE)): len(file.read_text(encoding="utf-8").splitlines())
-        for file in PACKAGE.rglob("*.py")
-    }
-    assert not {name: length for name, length in lengths.items() if length > 400}

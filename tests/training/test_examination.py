@@ -300,9 +300,9 @@ def test_a_note_of_the_cache_that_says_nothing_is_made_anew(
     made, cache = recipe(source, target, 'data.validation={ source = "train.a", target = "train.b" }'), tmp_path / "c"
     first = told(made, cache)
     notes = sorted(cache.glob("*.json"))
-    assert len(notes) == 2
-    before = [note.read_text() for note in notes]
+    assert len(notes) == 3  # of pairs, of the sides of held-out files, and of copies
+    before = [json.loads(note.read_text()) for note in notes]
     for note in notes:
         note.write_text(damaged)
     assert told(made, cache) == first
-    assert [note.read_text() for note in notes] == before
+    assert [json.loads(note.read_text()) for note in notes] == before
