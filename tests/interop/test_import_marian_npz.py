@@ -149,20 +149,6 @@ def test_other_archives_are_refused(tmp_path: Path) -> None:
         read_foreign(tmp_path / "c.npz", Languages(), "x")
 
 
-@pytest.mark.parametrize("harm", ["cut", "flipped", "encrypted"])
-def test_a_damaged_or_encrypted_file_is_refused(harm: str, tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", x=np.arange(999, dtype=np.float32))
-    content = bytearray((tmp_path / "a.npz").read_bytes())
-    if harm == "flipped":
-        content[1000] ^= 255
-    elif harm == "encrypted":
-        content[6] |= 1  # of the member
-        content[content.rindex(b"PK\1\2") + 8] |= 1  # of the directory
-    (tmp_path / "a.npz").write_bytes(content[: len(content) // 2] if harm == "cut" else content)
-    with pytest.raises(InputError, match=r"a\.npz.*cannot be read"):
-        read_foreign(tmp_path / "a.npz", Languages(), "x")
-
-
 def test_arrays_that_unpack_to_far_more_than_they_are_packed_as_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,5 +204,5 @@ def test_an_npz_that_cannot_be_read_is_told(tmp_path: Path, spoil: Callable[[Pat
     path = tmp_path / "model.npz"
     np.savez_compressed(path, **{"special:model.yml": np.zeros(500, np.uint8), "Wemb": np.ones((50, 8), np.float32)})
     spoil(path)
-    with pytest.raises(InputError, match=r"model\.npz: expected an \.npz of Marian, but it cannot be read: "):
+    with pytest.raises(InputError, match=r"model\.npz.*cannot be read"):
         read_foreign(path, Languages(), "m")
