@@ -139,6 +139,31 @@ def test_training_drops_single_features(sparse: bool) -> None:
     torch.testing.assert_close(found, product.detach().mT @ gradient)  # of what was read, not of what was dropped
 
 
+def test_bfloat16_is_weighed_in_whole_precision() -> None:
+    edges, x = drawn_edges(), drawn(N, H, D).detach().bfloat16()
+    attention = EdgeAttention(DotEdgeScore())
+    with capture(attention) as record:
+        read = attention(x, x, x, edges)
+    [alpha_EH] = record[record.of("edge", "encoder")[0]]
+    assert (alpha_EH.dtype, read.dtype) == (torch.float32, torch.bfloat16)
+    assert alpha_EH.ne(alpha_EH.bfloat16()).any()
+    known = SparseRows.of(torch.tensor([0, 1]), torch.tensor([1.0, 2.0]), torch.tensor([0, 1, 2]), 2)
+    assert times_weight(known, torch.eye(2, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
+def test_additive_scores_begin_as_in_the_paper() -> None:
+    """GAT's: Glorot's bounds of a vector of 2 K numbers and one output, and a slope of 0.2."""
+    torch.manual_seed(0)
+    score, bound = AdditiveEdgeScore(50, 40), (6 / 81) ** 0.5
+    for weight in score.parameters():
+        assert 0.99 * bound < weight.max() <= bound
+        assert -0.99 * bound > weight.min() >= -bound
+    edge = Edges.of(torch.tensor([0]), torch.tensor([0]), 1)
+    below = -torch.ones(1, 50, 40) * score.query_HK.sign()
+    nothing = torch.zeros(1, 50, 40)
+    torch.testing.assert_close(score(below, nothing, edge)[0], -0.2 * score.query_HK.abs().sum(1))
+
+
 def test_an_empty_graph_reads_nothing() -> None:
     none = torch.zeros(0, dtype=torch.int64)
     x = torch.randn(3, H, D)

@@ -219,6 +219,15 @@ def test_of_labels_too_the_gradient_is_on_average_that_of_the_expected_loss(
     assert mean[0].abs().max() > 0.01
 
 
+def test_of_labels_that_are_rewarded_alike_no_choice_gains() -> None:
+    """Each label counts as one, and the reward of the others is the baseline."""
+    torch.manual_seed(0)
+    model, labels = LabelChooser(3, 2, 4), torch.tensor([1, 1, 1])
+    model.weigh.choice = torch.zeros(3, 1, 1, 1, dtype=torch.int64)
+    (gradient,) = torch.autograd.grad(LabelCrossEntropy().loss(model, Batch(None, labels, 3)).minimised, model.scores)
+    torch.testing.assert_close(gradient, torch.zeros_like(gradient))
+
+
 def test_the_baseline_knows_how_long_sentences_are() -> None:
     log_probability = torch.randn(3, requires_grad=True)
     size = torch.tensor([2, 5, 9])
