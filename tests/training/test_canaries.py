@@ -21,10 +21,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Of these each optimizer, schedule and precision, and each way to begin.
-QUICK = [
-    name for name in canary.CANARIES if name.startswith(("transformer, rotary", "transformer, AdamW, inv", "rnn, GRU"))
-]
+# Muon, counted embeddings, sampled words and a recurrent model; in bf16 a canary takes half a minute on many machines.
+QUICK = [name for name in canary.CANARIES if name.startswith(("transformer, rotary", "rnn, GRU"))]
 
 
 @pytest.mark.parametrize(
