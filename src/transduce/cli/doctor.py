@@ -230,7 +230,7 @@ def _examine(
     if any(cleans) and len(corpora) > 1:
         raise InputError("--clean-source and --clean-target are for one corpus; name it with --source and --target.")
     for output in cleans:
-        check_output(output, [*_inputs(corpora), *map(_path, tests)])
+        check_output(output, [*examined.files_of(corpora), *map(_path, tests)])
     for note in (note for each in corpora for note in each.notes):
         tell(note)
     with libraries_on_stderr(), _progress([side.path for each in corpora for side in each.sides]) as progress:
@@ -239,12 +239,6 @@ def _examine(
         if cleans[0] and cleans[1]:
             cleaned = clean(*corpora[0].sides, cleans[0], cleans[1], reports[0], progress=progress)
     _tell(reports, cleaned, as_json)
-
-
-def _inputs(corpora: "list[examined.ExaminedPairs]") -> Iterator[Path]:
-    """All files of the corpora and of their own tests."""
-    for each in corpora:
-        yield from (side.path for sides in (each.sides, *each.tests.values()) for side in sides)
 
 
 def _path(file: "Path | ScannedFile | None") -> Path | None:

@@ -1,5 +1,6 @@
 """Which pairs `transduce doctor` examines: those that `transduce train` would learn from."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,12 @@ def of_data(data: "TranslationData") -> list[ExaminedPairs]:
     held_out = validation | {f"test {name}": files for name, files in data.test.items()}
     tests: dict[str, Sides] = {name: sides_of(files, root) for name, files in held_out.items()}
     return [ExaminedPairs(sides_of(files, root), tests) for files in data.corpora()]
+
+
+def files_of(corpora: list[ExaminedPairs]) -> Iterator[Path]:
+    """All files of the corpora and of their own tests."""
+    for each in corpora:
+        yield from (side.path for sides in (each.sides, *each.tests.values()) for side in sides)
 
 
 def recipe_at(path: Path, trust_code: bool = False) -> "Recipe":

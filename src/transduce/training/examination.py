@@ -122,7 +122,8 @@ def _judged_sides(recipe: Recipe, train: tuple[Any, ...], cache: Path) -> list[J
 
 def _are_judgements(found: Any) -> bool:
     """Whether a note of the cache is of this kind."""
-    return isinstance(found, list) and all([*map(type, each)] == [str, bool] for each in found)
+    pairs = found if isinstance(found, list) else [None]
+    return all(isinstance(each, list) and [type(part) for part in each] == [str, bool] for each in pairs)
 
 
 def _identity(entries: tuple[PairFiles | None, ...], root: Path) -> list[Any]:
