@@ -258,8 +258,7 @@ def advance(cell: Cell, x_BTI: Tensor, state: CellState) -> tuple[Tensor, CellSt
     Where gradients are wanted, torch's kernel computes all positions of an LSTM in one call, several times as fast.
     Without gradients each step is a product of its own, whose rows do not depend on the rest of the batch.
     """
-    onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    if type(cell) is not Lstm or not torch.is_grad_enabled() or not onednn or x_BTI.shape[1] == 1:
+    if type(cell) is not Lstm or not torch.is_grad_enabled() or x_BTI.shape[1] == 1 or not _has_lstm(x_BTI):
         projected_BTG = cell.project(x_BTI)
         parts, after = unroll(cell, projected_BTG, state)
         return parts[0].to(projected_BTG.dtype), after
@@ -269,6 +268,14 @@ def advance(cell: Cell, x_BTI: Tensor, state: CellState) -> tuple[Tensor, CellSt
         x_BTI, (h_BH[None], c_BH[None]), weights, True, 1, 0.0, train=True, bidirectional=False, batch_first=True
     )
     return output_BTH, (last_1BH[0], kept_1BH[0].to(c_BH.dtype))
+
+
+def _has_lstm(x_BTI: Tensor) -> bool:
+    """Whether torch's kernel takes inputs of this type here; in bf16 oneDNN has none for processors without AVX-512."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    in_bf16 = x_BTI.dtype is torch.bfloat16 or torch.is_autocast_enabled("cpu")
+    return not in_bf16 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def parts_after(parts: CellParts, lengths_B: Tensor) -> CellParts:
