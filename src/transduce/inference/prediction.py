@@ -75,7 +75,7 @@ class Prediction:
         unseen: float | None = None,
     ) -> "Prediction":
         """The same, and its alternatives, whose `attention` asks `look`, and which a notebook shows as `picture`."""
-        alternatives = tuple(replace(each, look=look, picture=picture) for each in self.alternatives)
+        alternatives = tuple(each.shown_by(look, picture, unseen) for each in self.alternatives)
         return replace(self, look=look, picture=picture, unseen=unseen, alternatives=alternatives)
 
     def __getstate__(self) -> dict[str, Any]:
