@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def lived(
     most: int = 10**9,
 ) -> list[float]:
     """The rates of a training from `since` on, to its end or to `most` updates; its plans go into `events`."""
-    progress = Progress(update=since.update, seconds=since.seconds)
+    progress = replace(since)
     schedule, rates = TimedSchedule(settings, list(events), progress), []
     events[:] = [event for event in events if event["update"] <= progress.update]  # as a log does
     assert settings.minutes is not None
@@ -124,10 +125,9 @@ def test_more_minutes_later_go_on_from_where_they_would_be() -> None:
     assert longer[-1] <= 0.05 * 2e-3
 
 
-@pytest.mark.parametrize("noted", [True, False], ids=["now", "by an earlier version"])
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 @pytest.mark.parametrize("most", [100, 700])
-def test_more_updates_later_go_on_from_where_they_would_be(most: int, schedule: str, noted: bool) -> None:
+def test_more_updates_later_go_on_from_where_they_would_be(most: int, schedule: str) -> None:
     """The updates ended it just before its time did, by a schedule of time."""
     events: list[dict[str, Any]] = []
     pace = lambda update: (62.0 if update < 10 else 58.0) / most  # noqa: E731  # slow at first: planned by time
@@ -135,8 +135,6 @@ def test_more_updates_later_go_on_from_where_they_would_be(most: int, schedule: 
     assert len(first) == most
     assert any(event["done"] is not None for event in events)
     assert first[-1] < 0.02 * 2e-3
-    if not noted:
-        events = [{key: value for key, value in event.items() if key != "updates"} for event in events]
     since = Progress(update=most, seconds=59, planned=2 * most, raised=[[most, most]])
     longer = lived(config(updates=2 * most, minutes=3, schedule=schedule, warmup=5), pace, events, since)
     assert len(longer) == most
@@ -145,12 +143,15 @@ def test_more_updates_later_go_on_from_where_they_would_be(most: int, schedule: 
     assert all(later <= earlier + 1e-15 for earlier, later in pairwise(longer))
 
 
-def test_more_updates_in_the_time_that_is_left() -> None:
+@pytest.mark.parametrize("noted", [True, False], ids=["now", "by an earlier version"])
+def test_more_updates_in_the_time_that_is_left(noted: bool) -> None:
     """The updates ended it at half of its time; twice as many in the same time go on at half of the rate."""
     events: list[dict[str, Any]] = []
     first = lived(config(updates=600), lambda update: 0.12 if update < 30 else 0.05, events)
     assert len(first) == 600
     assert any(event["done"] is not None for event in events)
+    if not noted:
+        events = [{key: value for key, value in event.items() if key != "updates"} for event in events]
     since = Progress(update=600, seconds=32, raised=[[600, 600]])
     longer = lived(config(updates=1200), lambda update: 0.05, events, since)
     assert longer[0] == pytest.approx(1e-3, rel=0.1)
@@ -164,6 +165,22 @@ def test_plans_end_with_the_updates_if_these_are_made_before_the_time_is_over() 
     assert timed
     assert all(event["ends"] <= 600 for event in events)
     assert rates[-1] <= 0.05 * 2e-3  # by the end that there is, not by one that the time would allow
+
+
+def test_less_time_than_before_goes_on_from_the_same_rate_and_ends_in_it() -> None:
+    events: list[dict[str, Any]] = []
+    first = lived(config(minutes=2), lambda update: 0.05, events, most=600)
+    rest = lived(config(minutes=0.75), lambda update: 0.05, events, Progress(update=600, seconds=30))
+    assert rest[0] == pytest.approx(first[-1], rel=0.01)
+    assert 0 <= rest[-1] <= 0.05 * 2e-3
+    assert all(0 <= later <= earlier for earlier, later in pairwise(rest))
+
+
+def test_a_plan_holds_for_no_more_updates_than_its_speed_was_measured_in() -> None:
+    """As the first few may be much faster than the others."""
+    events: list[dict[str, Any]] = []
+    lived(config(warmup=2), lambda update: 0.001 if update < 10 else 0.05, events)
+    assert all(event["until"] <= 2 * event["update"] for event in events)
 
 
 def test_plans_are_few() -> None:
