@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,22 @@ def test_the_rate_is_0_when_the_minutes_are_used_up(speed: Speed, schedule: str)
     assert rates[-1] <= 0.05 * 2e-3
     assert all(later <= earlier + 1e-15 for earlier, later in pairwise(rates[4:]))
     assert sum(rates) / len(rates) > 0.3 * 2e-3  # and not there long before
+
+
+SUDDEN: dict[str, Speed] = {
+    "twelve times as fast from the middle": lambda update: 1.0 if update <= 30 else 0.08,
+    "twelve times as slow from the middle": lambda update: 0.08 if update <= 375 else 1.0,
+}
+
+
+@pytest.mark.parametrize("name", [*SPEEDS, *SUDDEN])
+def test_the_rate_falls_as_the_time_passes(name: str) -> None:
+    """By a linear schedule, after half of the time it is half of the peak: measured anew, the speed is that of now."""
+    speed = {**SPEEDS, **SUDDEN}[name]
+    rates = lived(config(warmup=5), speed, [])
+    passed = [*accumulate((speed(update) for update in range(1, len(rates))), initial=0.0)]
+    for rate, seconds in list(zip(rates, passed, strict=True))[5:]:
+        assert 1 - rate / 2e-3 == pytest.approx(seconds / 60, abs=0.15)
 
 
 def test_at_a_steady_speed_it_is_the_schedule_of_as_many_updates() -> None:

@@ -1,10 +1,11 @@
 """A learning-rate schedule that is at 0 when `training.minutes` are used up.
 
-How many updates there will be is not known before they are made, so it is planned again and again by the speed so far.
+How many updates there will be is not known before they are made, so it is planned again and again by the speed of late.
 Each plan says how much of the schedule is done, at which update all of it will be, and until which update it holds. It
 stands in log.jsonl before the first update that follows it: one that is repeated after a kill has the rate that it had.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -17,6 +18,7 @@ from transduce.training.schedule import ENDING, decayed, learning_rate, warmed
 EVENT = "plan"  # in log.jsonl
 FIRST = 4  # updates before the first plan; then each holds for as many as were made so far, at most,
 OFTEN = 0.01  # and for this share of the minutes
+RECENT = 0.1  # share of the minutes in which the speed is measured, long enough for a validation
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class TimedSchedule:
         self._noted = {plan.update: plan for plan in found if self._is_for_these_limits(plan)}
         earlier = [plan for plan in found if plan.update <= progress.update]
         self._plan = max(earlier, key=lambda plan: plan.update) if earlier else None
-        self._calls, self._since = 0, (progress.update, progress.seconds)  # from which on the speed is measured
+        self._calls, self._marks = 0, deque([(progress.update, progress.seconds)])  # by which the speed is measured
 
     @property
     def minutes_before(self) -> float | None:
@@ -95,7 +97,7 @@ class TimedSchedule:
             return None
         self._calls += 1
         if self._calls == 2:
-            self._since = update, progress.seconds
+            self._marks = deque([(update, progress.seconds)])  # the first update of a process is slow
         same = before is None or self._is_for_these_limits(before)
         if same and update < (before.until if before else FIRST):
             return None
@@ -107,10 +109,7 @@ class TimedSchedule:
 
     def _made(self, progress: Progress, minutes: float) -> Plan:
         config, before, update = self._config, self._plan, progress.update
-        made, seconds = update - self._since[0], progress.seconds - self._since[1]
-        if not made:  # in this process
-            made, seconds = update, progress.seconds
-        pace = max(made, 1) / max(seconds, 1e-6)
+        pace = self._pace(progress, RECENT * 60 * minutes)
         in_time = update + max(1, round((60 * minutes - progress.seconds) * pace))
         ends = min(in_time, config.updates)
         until = update + max(1, min(update, round(OFTEN * 60 * minutes * pace)))
@@ -122,6 +121,17 @@ class TimedSchedule:
         elif in_time < config.updates:
             done = max(0, update - config.warmup) / max(1, config.updates - config.warmup)
         return Plan(update, done, ends, until, minutes, config.updates)
+
+    def _pace(self, progress: Progress, window: float) -> float:
+        """Updates a second in the last so many seconds: the machine may have become faster or slower before."""
+        marks = self._marks
+        while len(marks) > 1 and marks[1][1] <= progress.seconds - window:
+            marks.popleft()
+        made, seconds = progress.update - marks[0][0], progress.seconds - marks[0][1]
+        if not made:  # in this process
+            made, seconds = progress.update, progress.seconds
+        marks.append((progress.update, progress.seconds))
+        return max(made, 1) / max(seconds, 1e-6)
 
 
 def _plans(events: Iterable[Mapping[str, Any]], updates: int) -> Iterator[Plan]:
