@@ -85,7 +85,8 @@ class Pipeline(FollowsWeights):
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
         self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
-        self.familiarity = Familiarity.of(file.provenance, self.task.tokenizers.get("source"))
+        if self.searches:  # others read an input in their own way: as a pair of texts, for example
+            self.familiarity = Familiarity.of(file.provenance, self.task.tokenizers.get("source"))
         if self.device.type == "cpu":
             pack_all(self.model, precision)
 
