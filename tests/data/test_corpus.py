@@ -178,6 +178,7 @@ def test_joint_and_separate_vocabularies(joint: bool, tmp_path: Path) -> None:
     assert target.tokens(range(4, target.size)) == (["aa", "bb", "xx", "yy"] if joint else ["xx", "yy"])
 
 
+@pytest.mark.slow
 def test_real_pairs_pad_below_a_tenth(tmp_path: Path) -> None:
     root = DATA / "multi30k/raw"
     if not root.exists():
@@ -194,6 +195,7 @@ def test_real_pairs_pad_below_a_tenth(tmp_path: Path) -> None:
         assert 1 - real / sum(batch[side].values.numel() for batch in read) < 0.1
 
 
+@pytest.mark.slow
 def test_treebank_has_its_published_token_counts(tmp_path: Path) -> None:
     """929,589 / 73,760 / 82,430 tokens with a sentence end a line, and 10,000 words, that end included."""
     if not (DATA / "ptb").exists():

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -52,12 +53,14 @@ def plain(text: str) -> list[str]:
     return re.sub(r"\s+", " ", "".join(each if each.isalpha() else " " for each in text.lower())).strip().split(" ")
 
 
+@cache
+def bigrams(text: str) -> set[tuple[str, str]]:
+    return set(pairwise(["", *plain(text), ""]))
+
+
 def jaccard(one: str, other: str) -> float:
-    sets = []
-    for text in (one, other):
-        words = ["", *plain(text), ""]
-        sets.append({(words[at], words[at + 1]) for at in range(len(words) - 1)})
-    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+    both = bigrams(one), bigrams(other)
+    return len(both[0] & both[1]) / len(both[0] | both[1])
 
 
 def test_no_text_is_nearly_the_same_on_two_sides(tmp_path: Path) -> None:

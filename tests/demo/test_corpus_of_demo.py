@@ -41,8 +41,7 @@ def every_pair(corpus):
 
 
 def test_the_same_seed_makes_the_same_corpus(corpus):
-    assert make_corpus() == corpus
-    assert corpus_of(2)["train"] != corpus["train"]
+    assert make_corpus(2) == corpus_of(2) != corpus
 
 
 def test_sizes_and_distinct_sources(corpus, every_pair):

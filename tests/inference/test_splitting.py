@@ -144,7 +144,7 @@ def test_text_and_source_exclude_each_other(sentence_run: Path, tmp_path: Path) 
 
 
 def test_the_page_loses_none(server: Server, pairs_of_sentences: list[tuple[str, str]]) -> None:
-    for text, answer in pairs_of_sentences:
+    for text, answer in pairs_of_sentences[:50]:
         whole = server.post("/v1/explore/predict", text=text).json()["whole"]
         assert whole["output"].rstrip() == answer
         assert [len(each["output"]) > 1 for each in whole["sentences"]] == [True, True]

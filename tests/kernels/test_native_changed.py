@@ -14,7 +14,7 @@ from transduce.fused.pack import pack_all
 from transduce.layers.block import Block
 from transduce.pipeline.pipeline import Pipeline
 
-TEXTS = [text for text in sentences(30, seed=4) if text][:12]
+TEXTS = [text for text in sentences(30, seed=4) if text][:5]
 SEARCHES: list[dict[str, Any]] = [{"method": "greedy"}, {"beam": 3}, {"beam": 2, "coverage": 0.2}]  # the last in steps
 
 

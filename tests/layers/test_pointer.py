@@ -192,7 +192,7 @@ def share_copied(model: nn.Module, words: range) -> float:
     return float((model(source, target).argmax(-1) == words_BS).float().mean())
 
 
-@pytest.mark.parametrize("kind", sorted(COPY))
+@pytest.mark.parametrize("kind", ["convolution", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_words_never_seen_are_copied_by_a_pointer_and_by_nothing_else(kind: str) -> None:
     found, share = resolve("models", kind), {}
     for with_pointer in (True, False):

@@ -57,7 +57,7 @@ def right(model: Rnn, rows: int = 200) -> float:
     return found / rows
 
 
-@pytest.fixture(scope="module", params=["bahdanau", "luong"])
+@pytest.fixture(scope="module", params=["bahdanau", pytest.param("luong", marks=pytest.mark.slow)])
 def reverser(request: pytest.FixtureRequest) -> Rnn:
     """A model that has learned to reverse."""
     if request.param == "bahdanau":

@@ -120,6 +120,7 @@ def test_chinese_with_spaces_between_characters_is_running_text(count: int, data
     assert facts.target.kind == "sentences"
 
 
+@pytest.mark.slow
 def test_commands_and_formulas_are_small_sets_of_words(data_root: Path, tmp_path: Path) -> None:
     scan = [line[4:].split(" OUT: ") for line in lines_of_gzip(data_root / "scan" / "tasks_train_simple.txt.gz")]
     labelled = [(f"IN: {source}", target) for source, target in scan]  # as the files have it

@@ -134,7 +134,10 @@ ANY: list[dict[str, Any]] = [
     {"beam": 4, "groups": 2, "no_repeat_ngram": 2, "min_length": 2},
     {"beam": 2, "lattice": True},
 ]
-SEARCHES = {"ctc": [{}, {"beam": 3}], "fills": [{}, {"iterations": 3}], "rnn": ANY[:3]}
+SEARCHES = {"ctc": [{}, {"beam": 3}], "fills": [{}, {"iterations": 3}]}
+SEARCHES |= dict.fromkeys(
+    ("positions", "rnn", "convolution", "ssru", "linear"), ANY[1:3]
+)  # the others are of any model
 
 
 def file_of(pipeline: Pipeline) -> ModelFile:

@@ -45,7 +45,7 @@ def url(content: bytes) -> str:
     return f"data:audio/wav;base64,{base64.b64encode(content).decode()}"
 
 
-@pytest.fixture(scope="module", params=["transformer", "rnn", "ctc"])
+@pytest.fixture(scope="module", params=[pytest.param("transformer", marks=pytest.mark.slow), "rnn", "ctc"])
 def ears(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ears") / "ears.safetensors"
     save_model_file(path, model_file(listener(request.param)))

@@ -192,6 +192,7 @@ def test_a_large_corpus_is_sampled_and_its_slip_still_placed(
     ],
     ids=lambda files: next(iter(files.values())).split("/")[0],
 )
+@pytest.mark.slow
 def test_real_data_of_many_tasks_is_not_refused(data_root: Path, tmp_path: Path, files: dict[str, str]) -> None:
     lists = [[str(path) for path in sorted(data_root.glob(pattern))] for pattern in files.values()]
     assert lists[0], files

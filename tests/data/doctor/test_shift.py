@@ -31,8 +31,8 @@ def test_random_deletions_in_captions(
     multi30k: Lines, write: Write, side: str, offset: int, equal_counts: bool
 ) -> None:
     dice = random.Random(f"{side} {equal_counts}")
-    for _ in range(3):
-        source, target = multi30k("en")[:3000], multi30k("de")[:3000]
+    for _ in range(2):
+        source, target = multi30k("en")[:2000], multi30k("de")[:2000]
         shortened, other = (source, target) if side == "source" else (target, source)
         place = dice.randrange(len(shortened))
         del shortened[place]
