@@ -42,7 +42,7 @@ def _show(facts: dict[str, Any], tensors: bool) -> None:
         console.print(_table("Metrics", flat(metrics)))
     for title, told in {"Config": facts["config"], "Provenance": facts["provenance"]}.items():
         if told:
-            console.print(_table(title, {name: _in_a_line(each) for name, each in told.items()}))
+            console.print(_table(title, {name: _in_a_line(each) for name, each in _readable(told).items()}))
     if tensors:
         shapes = {tensor["name"]: f"{tensor['dtype']} {tensor['shape']}" for tensor in facts["tensors"]}
         console.print(_table("Tensors", shapes))
@@ -72,6 +72,17 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
     if facts["foreign_code"]:
         rows["code outside Transduce"] = f"{', '.join(facts['foreign_code'])} (needs --trust-code)"
     return rows
+
+
+def _readable(told: dict[str, Any]) -> dict[str, Any]:
+    """Of `characters`, which are thousands in Chinese, how many each side has."""
+    from transduce.data.character_profile import CharacterProfile
+
+    noted = told.get("characters")
+    if not isinstance(noted, dict):
+        return told
+    found = {side: CharacterProfile.from_dict(each) for side, each in noted.items()}
+    return told | {"characters": {side: f"{each.different:,} different" for side, each in found.items() if each}}
 
 
 def _in_a_line(value: Any) -> str:

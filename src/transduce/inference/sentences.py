@@ -74,6 +74,11 @@ def has_letters(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
+def has_letters_or_digits(text: str) -> bool:
+    """Whether there is anything in it but signs. Lines of a notation, as of phones or notes, may be digits alone."""
+    return any(map(str.isalnum, text))
+
+
 def sentences(text: str, language: str = "") -> list[Segment]:
     """Every sentence of every line of `text`."""
     return segments(text, lambda line: False, language=language)

@@ -16,7 +16,7 @@ from starlette.types import Message, Scope
 from transduce.core.errors import InputError
 from transduce.core.languages import matching, name_of
 from transduce.data.tags import addressed
-from transduce.inference.sentences import Segment, has_letters, rejoined, segments
+from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
 from transduce.serve.guards import right_key
 from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
@@ -225,5 +225,6 @@ def _cut(service: Service, model: Loaded, ask: Ask, text: str, asked: TranslateR
         document = Document(text, whole, model.source)
         works = [work(piece.text, bool(piece.tags)) for piece in document.pieces]
         return _Text(text, works, [], document)
-    cut = [each for each in segments(text, whole, language=model.source) if has_letters(text[each.start : each.end])]
+    found = segments(text, whole, language=model.source)
+    cut = [each for each in found if has_letters_or_digits(text[each.start : each.end])]
     return _Text(text, [work(text[first:last]) for first, last in cut], cut)
