@@ -1,5 +1,6 @@
 """What tests share: a cache of their own, real data where it lies beside the repository, a tiny corpus and runs."""
 
+import gc
 import os
 import random
 import signal
@@ -22,6 +23,12 @@ settings.load_profile("transduce")  # a busy machine is no bug
 def pytest_configure(config: pytest.Config) -> None:
     """`-m "not slow"` leaves out what takes long and what a quick test notices too, on a smaller scale."""
     config.addinivalue_line("markers", "slow: left out by `make test`; `make test-all` and .ci/run run it")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests live until the end: no collection of garbage need look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1] / ".." / "shared" / "data"))
