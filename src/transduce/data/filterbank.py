@@ -7,6 +7,7 @@ Shapes: N samples, S frames, W samples of a frame, P samples of the padded frame
 """
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -36,11 +37,13 @@ def filterbank(wave_N: Tensor, rate: int, filters: int) -> Tensor:
     return energies_SF.clamp(min=torch.finfo(torch.float32).eps).log()
 
 
+@lru_cache(maxsize=8)
 def povey_window(width: int) -> Tensor:
     """(W,) a Hann window to the power of 0.85."""
     return torch.hann_window(width, periodic=False, dtype=torch.float64).pow(0.85).float()
 
 
+@lru_cache(maxsize=8)
 def mel_filters(filters: int, padded: int, rate: int) -> Tensor:
     """(F, K) the triangles, evenly spaced and as wide as each other on the mel scale."""
     edges = torch.linspace(_mel(LOWEST), _mel(rate / 2), filters + 2, dtype=torch.float64)
