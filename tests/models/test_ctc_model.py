@@ -40,6 +40,6 @@ def test_a_row_has_as_many_places_as_its_source_gives_or_a_target_needs() -> Non
 @pytest.mark.slow
 def test_it_learns_how_many_and_which_words() -> None:
     model = tiny(4)  # up to two words for a source token, and a blank between equal ones
-    learn(model, CtcLoss(), 400)
+    learn(model, CtcLoss(), 200)
     for beam in (1, 3):
         assert right_of_100(model, Search(method="ctc", beam=beam)) >= 90
