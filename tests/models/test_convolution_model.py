@@ -19,7 +19,7 @@ from transduce.search.dispatch import search
 from transduce.search.settings import Search
 
 START, END, IDS = 0, 1, 12
-UPDATES = 800
+UPDATES = 300
 
 
 def model(**settings: Any) -> Convolution:

@@ -46,5 +46,5 @@ def test_lengths_by_their_definition() -> None:
 @pytest.mark.slow
 def test_it_learns_lengths_and_words() -> None:
     model = tiny(6)
-    learn(model, MaskedLm(), 400)
+    learn(model, MaskedLm(), 300)
     assert right_of_100(model, Search(method="mask_predict")) >= 90
