@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from transduce.compare import growth, worker
+from transduce.compare import growth, operations, page, worker
 from transduce.compare import run as comparing
 from transduce.compare.config import load_comparison
 from transduce.compare.run import run_comparison
+from transduce.core.errors import InputError
+from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.training.display import Display
 
 
@@ -17,6 +19,30 @@ def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
     """What a process of its own would do."""
     {"train": worker.train, "costs": worker.costs}[job["kind"]](job)
     return 0
+
+
+def measured_briefly(patch: pytest.MonkeyPatch) -> None:
+    """Trainings run in this process, and what is measured and resampled is so a few times only."""
+    patch.setattr(comparing, "_work", work)
+    patch.setattr(growth, "ENOUGH_SECONDS", 0.0)
+    patch.setattr(growth, "REPEATS", 1)
+    patch.setattr(operations, "SAMPLED", 2)
+    few_resamples(patch)
+
+
+def few_resamples(patch: pytest.MonkeyPatch) -> None:
+    """Intervals and p-values are of a twentieth of the resamples, wherever nobody says how many."""
+    for estimate in (mean_interval, paired_bootstrap):
+        patch.setitem(estimate.__kwdefaults__, "resamples", 50)
+
+
+def without_curves(patch: pytest.MonkeyPatch) -> None:
+    """Pages have no learning curves, nor growth with length: most of the time of a tiny comparison."""
+
+    def refuse(*of: object, **how: object) -> None:
+        raise InputError("not drawn in this test.")
+
+    patch.setattr(page, "line_chart", refuse)
 
 
 def compared_letters(folder: Path, name: str, variants: str) -> Path:
@@ -36,8 +62,8 @@ def compared_letters(folder: Path, name: str, variants: str) -> Path:
         f'[compare]\nbudget = "1ktok"\nseeds = [1, 2]\nlengths = [4, 8]\n{variants}'
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "_work", work)
-        patch.setattr(growth, "ENOUGH_SECONDS", 0.0)
+        measured_briefly(patch)
+        without_curves(patch)
         patch.setenv("TRANSDUCE_CACHE", str(folder / "cache"))
         run_comparison(load_comparison(path), folder / "run", Display(Console(quiet=True)))
     return folder / "run"

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from compared import work
-from transduce.compare import growth
+from compared import measured_briefly, without_curves, work
 from transduce.compare import run as comparing
 from transduce.compare.axis import AxisConfig
 from transduce.compare.chart import Band, band_chart
@@ -39,8 +38,9 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(job["where"])
         return work(job, path, lock)
 
+    measured_briefly(monkeypatch)
+    without_curves(monkeypatch)
     monkeypatch.setattr(comparing, "_work", noted)
-    monkeypatch.setattr(growth, "ENOUGH_SECONDS", 0.0)
     return done
 
 

@@ -1,6 +1,5 @@
 """Comparisons from file to page in processes of their own: killed, continued, failed, changed."""
 
-import hashlib
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from compared import work
+from compared import few_resamples, measured_briefly, without_curves
 from tiny_recipe import TINY_RECIPE
 from transduce.compare import run as comparing
 from transduce.compare.config import ComparisonConfig, load_comparison
@@ -29,7 +28,7 @@ from transduce.pipeline.pipeline import load
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
-from transduce.training.run import open_task, run_training
+from transduce.training.run import open_task
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 
@@ -59,6 +58,13 @@ def told(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "compare.json").read_text(encoding="utf-8"))
 
 
+@pytest.fixture(autouse=True)
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals of few resamples, which `metrics` tests, and what is written again in this process has no curves."""
+    few_resamples(monkeypatch)
+    without_curves(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A cache of the tests' own, and no matplotlib, which takes long and which a comparison can do without."""
@@ -85,15 +91,12 @@ def file(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
     return folder / "norms.toml"
 
 
-@pytest.fixture(scope="module", params=["here", pytest.param("killed", marks=pytest.mark.slow)])
-def finished(request: pytest.FixtureRequest, file: Path) -> Path:
-    """The directory of a finished comparison: trained in this process, or in others of which the first was killed."""
-    if request.param == "killed":
-        return Path(request.getfixturevalue("killed"))
+@pytest.fixture(scope="module")
+def finished(file: Path) -> Path:
+    """The directory of a finished comparison, trained in this process."""
     folder = file.parent / "here"
     with pytest.MonkeyPatch.context() as patch, (file.parent / "shown.txt").open("w", encoding="utf-8") as shown:
-        patch.setattr(comparing, "_work", work)
-        patch.setattr("transduce.compare.growth.ENOUGH_SECONDS", 0.0)
+        measured_briefly(patch)
         patch.setitem(sys.modules, "matplotlib", None)
         patch.setenv("TRANSDUCE_CACHE", str(file.parent / "cache"))
         console = Console(file=shown)
@@ -105,32 +108,50 @@ def finished(request: pytest.FixtureRequest, file: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def killed(file: Path, surroundings: None) -> Path:
-    """The directory of a comparison whose first training was killed in the middle, with its parent, and continued."""
+    """The directory of the same comparison, with its first seed, in processes of its own: the first training was killed
+    in the middle, with its parent, and continued."""
     folder = file.parent / "runs"
-    code, _ = stopped(folder / "pre-seed1" / "log.jsonl", signal.SIGKILL, file, "--run", folder)
+    one_seed = file.parent / "killed" / file.name
+    one_seed.parent.mkdir()
+    text = file.read_text().replace("seeds = [1, 2]", "seeds = [1]").replace('"tiny.toml"', '"../tiny.toml"')
+    one_seed.write_text(text, encoding="utf-8")
+    code, _ = stopped(folder / "pre-seed1" / "log.jsonl", signal.SIGKILL, one_seed, "--run", folder)
     assert code == -signal.SIGKILL
     assert not (folder / "compare.json").exists()
-    done = compare(file, "--run", folder)
+    done = compare(one_seed, "--run", folder)
     assert done.returncode == 0, done.stderr
     (folder / "shown.txt").write_text(done.stdout, encoding="utf-8")
     return folder
 
 
 @pytest.mark.slow
-def test_a_training_that_was_killed_with_its_parent_ends_in_the_same_bytes(
-    file: Path, killed: Path, tmp_path: Path
+def test_one_that_was_killed_with_its_parent_ends_as_one_that_was_not(
+    file: Path, killed: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    comparison = load_comparison(file)
-    results = told(killed)
-    for name, variant in results["variants"].items():
-        [seed_1, _] = variant["runs"]
-        if name == "pre":
-            recipe = comparison.training(name, 1, seed_1["updates"])
-            run_training(recipe, tmp_path / "run", QUIET)
-            whole = hashlib.sha256((tmp_path / "run" / "model.safetensors").read_bytes()).hexdigest()
-            assert seed_1["sha256"] == whole
-    shown = (killed / "shown.txt").read_text()
+    """In the same bytes of every model, the same figures, and the same pages but for what was measured."""
+    whole, shown = told(finished), (killed / "shown.txt").read_text()
     assert "Going on after update" in shown  # what the orphan saved when its parent died
+    for name, variant in told(killed)["variants"].items():
+        run, other = variant["runs"][0], whole["variants"][name]["runs"][0]
+        for key in ("seed", "directory", "state", "updates", "target_tokens", "sha256"):
+            assert run[key] == other[key], key
+        assert variant["training_tokens_a_second"] > 0
+        assert all(speed > 0 for speed in variant["decoding_tokens_a_second"].values())
+        assert variant["growth"]["lengths"] == [4, 8, 16]
+    for one, other in zip(told(killed)["quality"], whole["quality"], strict=True):
+        for name, figure in one["variants"].items():
+            assert figure["runs"] == other["variants"][name]["runs"][:1]
+    beam = next(each for each in told(killed)["quality"] if (each["search"], each["metric"]) == ("beam", "bleu"))
+    for text in (shown, (killed / "compare.md").read_text(), (killed / "compare.html").read_text()):
+        assert (
+            "{:.2f} [{:.2f}, {:.2f}]".format(beam["variants"]["pre"]["value"], *beam["variants"]["pre"]["interval"])
+            in text
+        )
+        assert beam["variants"]["post | norm"]["difference"]["verdict"] in text
+    assert str(killed / "compare.html") in shown
+    assert "Figures left out: drawing figures needs matplotlib" in shown
+    monkeypatch.setattr(comparing, "_work", lambda *job: pytest.fail("there is nothing to do"))
+    run_comparison(load_comparison(file.parent / "killed" / file.name), killed, QUIET)
 
 
 def test_the_budget_is_spent_and_no_more(finished: Path) -> None:

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from compared import work
-from transduce.compare import run as comparing
+from compared import measured_briefly, without_curves
 from transduce.compare.config import load_comparison
 from transduce.compare.page import page
 from transduce.compare.run import run_comparison
@@ -25,9 +24,13 @@ QUIET = Display(Console(quiet=True))
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same work, without processes of its own."""
+    measured_briefly(monkeypatch)
 
-    monkeypatch.setattr(comparing, "_work", work)
-    monkeypatch.setattr("transduce.compare.growth.ENOUGH_SECONDS", 0.0)
+
+@pytest.fixture
+def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked at where a budget of operations is spent."""
+    without_curves(monkeypatch)
 
 
 def test_a_budget_in_operations_buys_a_smaller_model_more_updates(tiny_recipe: Path, tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def check_page(folder: Path) -> None:
         assert f'src="data:image/svg+xml;base64,{b64encode(figure).decode()}"' in page
 
 
-def test_directions_are_compared_with_a_carried_state(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_directions_are_compared_with_a_carried_state(tiny_corpus: Path, tmp_path: Path, no_curves: None) -> None:
     path = tmp_path / "directions.toml"
     path.write_text(
         '[task]\nkind = "language_modelling"\ncontext = 8\ncarry_state = true\n'
@@ -87,7 +90,7 @@ def test_directions_are_compared_with_a_carried_state(tiny_corpus: Path, tmp_pat
     assert figure["variants"]["forth"]["value"] != figure["variants"]["back"]["value"]
 
 
-def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path: Path, no_curves: None) -> None:
     (tmp_path / "text.toml").write_text(
         f'[task]\nkind = "language_modelling"\ncontext = 8\n[data]\nroot = "{tiny_corpus}"\n'
         'train = [{ text = "train.words" }]\nvalidation = { text = "valid.words" }\n'
@@ -129,7 +132,7 @@ def test_a_metric_that_the_task_cannot_count_is_refused_before_any_training(tiny
 
 
 def test_models_that_write_all_words_at_once_are_compared_with_one_that_does_not(
-    tiny_recipe: Path, tmp_path: Path
+    tiny_recipe: Path, tmp_path: Path, no_curves: None
 ) -> None:
     path = tiny_recipe.with_name("kinds.toml")
     sizes = "d_model = 16\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nfeed_forward = 16\n"

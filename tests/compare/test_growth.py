@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.compare.complexity import COMPLEXITIES, complexity_of
@@ -26,6 +26,7 @@ def recipe(**model: object) -> Recipe:
     return parse_recipe({"data": data, "model": {"d_model": 16, "heads": 2, "feed_forward": 16, **model}}, "test")
 
 
+@settings(max_examples=25)
 @given(st.floats(-2, 3), st.floats(0.001, 1000))
 def test_a_power_is_found_again(power: float, factor: float) -> None:
     lengths = [32, 64, 128, 256]

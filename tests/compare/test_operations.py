@@ -53,7 +53,10 @@ def test_convolutions_are_counted() -> None:
     assert forward(nn.Conv1d(6, 8, 3, padding=1), torch.ones(2, 6, 10)) == 2 * 2 * 10 * 3 * 6 * 8
 
 
-def test_operations_of_a_token_are_those_of_its_matrix_products(tiny_recipe: Path) -> None:
+def test_operations_of_a_token_are_those_of_its_matrix_products(
+    tiny_recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transduce.compare.operations.SAMPLED", 4)
     recipe = load_recipe(tiny_recipe)
     task, data = open_task(recipe, Display(Console(quiet=True)))
     model = make_model(recipe, task)
@@ -68,10 +71,10 @@ def test_operations_of_a_token_are_those_of_its_matrix_products(tiny_recipe: Pat
 def test_updates_are_counted_as_training_takes_them(tiny_recipe: Path) -> None:
     recipe = load_recipe(tiny_recipe)
     _, data = open_task(recipe, Display(Console(quiet=True)))
-    batches = Batches([(store, 1.5) for store, _ in data.corpora] * 2, BatchConfig(tokens=300), seed=3)
+    batches = Batches([(store, 1.5) for store, _ in data.corpora] * 2, BatchConfig(tokens=900), seed=3)
     stream = (collate(batches.stores, rows, PAIRS).units for epoch in count() for rows in batches.epoch(epoch))
     seen = 0
-    for update in range(1, 60):
+    for update in range(1, 20):
         before, seen = seen, seen + sum(islice(stream, 2))
         assert updates_for_tokens(batches, PAIRS, 2, seen) == update
         assert updates_for_tokens(batches, PAIRS, 2, before + 1) == update
