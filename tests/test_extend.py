@@ -65,7 +65,7 @@ def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -
 
 SMALL = {  # the page does not say so: its reader has more time
     "my_score.toml": ["model.d_model=32", "model.hidden=32"],
-    "my_task.toml": ["training.threads=1"],
+    "my_task.toml": ["training.threads=1", "training.updates=100"],
     "my_weighing.toml": [
         "model.d_model=32",
         "model.feed_forward=64",
@@ -90,6 +90,7 @@ def test_the_page_shows_a_recipe_for_each_file() -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
+    """And what its kind of extension is for, which `OF_EACH` asks of the one training."""
     pipeline = train(folder, recipe)
     losses = [event["loss"] for event in events(folder / "run" / "log.jsonl") if "loss" in event]
     assert losses[-1] < 0.8 * losses[0]
@@ -98,16 +99,16 @@ def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
     mine = recipe.removesuffix(".toml")
     used = [pipeline.task, *pipeline.model.modules()]
     assert any(type(each).__module__ == mine for each in used), f"{mine} was not used"
+    OF_EACH.get(recipe, lambda pipeline: None)(pipeline)
 
 
-def test_the_pages_task_learns_what_it_is_for(folder: Path) -> None:
-    pipeline = train(folder, "my_task.toml")
+def the_task_learns_what_it_is_for(pipeline: Pipeline) -> None:
     texts = ["1 2 3", "9 8", "2 7 1", "4 4 6"]
     assert [each.text for each in pipeline.predict(texts)] == ["low", "high", "low", "high"]
 
 
-def test_the_pages_model_keeps_the_contracts(folder: Path) -> None:
-    model = train(folder, "my_model.toml").model
+def the_model_keeps_the_contracts(pipeline: Pipeline) -> None:
+    model = pipeline.model
     source = Padded(torch.tensor([[3, 4, 5], [6, 7, 3]]), torch.tensor([3, 2]))
     target = torch.tensor([[1, 4, 5, 6], [1, 7, 8, 9]])
     whole_BTV = model(source, Padded(target, torch.tensor([4, 4]))).log_softmax(-1)
@@ -119,13 +120,19 @@ def test_the_pages_model_keeps_the_contracts(folder: Path) -> None:
     assert torch.equal(model(padded, Padded(target, torch.tensor([4, 4]))).log_softmax(-1), whole_BTV)
 
 
-def test_a_weighing_that_may_read_nothing_sums_to_less_than_one(folder: Path) -> None:
-    pipeline = train(folder, "my_weighing.toml")
+def the_weighing_may_read_nothing_and_sums_to_less_than_one(pipeline: Pipeline) -> None:
     with transduce.capture(pipeline.model) as record:
         pipeline.predict(["1 2 3 4"])
     sums = [alpha_BHTS.sum(-1) for calls in record.values() for alpha_BHTS in calls]
     assert sums
     assert all(((sum_BHT > 0) & (sum_BHT < 1)).all() for sum_BHT in sums)
+
+
+OF_EACH = {
+    "my_task.toml": the_task_learns_what_it_is_for,
+    "my_model.toml": the_model_keeps_the_contracts,
+    "my_weighing.toml": the_weighing_may_read_nothing_and_sums_to_less_than_one,
+}
 
 
 def events(log: Path) -> list[dict[str, float]]:
