@@ -34,7 +34,8 @@ BACK = ["backtranslation.text=['test.words', 'valid.words']", "backtranslation.t
 def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
-    run, recipe = tmp_path / "run", load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5"])
+    briefly = [*BACK, "training.updates=16", "backtranslation.weight=0.5"]
+    run, recipe = tmp_path / "run", load_recipe(tiny_recipe, briefly)
     report = train_recipe(recipe, run, shown())
     reverse = reverse_of(recipe)
     assert [(each.source, each.target) for each in reverse.data.train] == [("train.words", "train.digits")]  # type: ignore[attr-defined]
@@ -53,7 +54,7 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     assert tags_of(transduce.load(run).task.tokenizers["source"]) == ["<BT>"]
     run_training(load_recipe(run / "recipe.toml"), tmp_path / "again", shown())  # it is an ordinary recipe
     assert sha256(tmp_path / "again") == sha256(run)
-    given = load_recipe(tiny_recipe, [*BACK, f"backtranslation.model={run / 'reverse'}", "backtranslation.tag="])
+    given = load_recipe(tiny_recipe, [*briefly, f"backtranslation.model={run / 'reverse'}", "backtranslation.tag="])
     report = train_recipe(given, tmp_path / "given", shown())
     assert report["reverse"]["sha256"] == sha256(run / "reverse") and not (tmp_path / "given" / "reverse").exists()
     assert "tag" not in tomllib.loads((tmp_path / "given" / "recipe.toml").read_text())["data"]["train"][1]
@@ -65,7 +66,7 @@ def test_the_model_learns_from_texts_with_the_sources_of_a_reverse_model(
     write_json(run / "report.json", alone)  # as a training leaves it that is killed right after its model is tested
     assert train_recipe(recipe, run, shown()) == whole == json.loads((run / "report.json").read_text())
     assert (run / "model.safetensors").stat().st_mtime_ns == before
-    other = load_recipe(tiny_recipe, [*BACK, "backtranslation.weight=0.5", "backtranslation.text=['test.words']"])
+    other = load_recipe(tiny_recipe, [*briefly, "backtranslation.text=['test.words']"])
     with pytest.raises(InputError, match="different: lines, sources"):
         train_recipe(other, run, shown())
 

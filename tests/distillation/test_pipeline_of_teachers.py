@@ -21,26 +21,35 @@ TALK = "teachers.search={beam=2, min_length=1}"  # hardly trained models may fin
 TEACHERS = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, learning_rate=1e-2}", TALK]
 
 
+@pytest.fixture
+def few_pairs(tmp_path: Path, tiny_corpus: Path) -> list[str]:
+    """What a recipe is told to train on a quarter of the tiny corpus."""
+    for side in ("digits", "words"):
+        lines = (tiny_corpus / f"train.{side}").read_text().splitlines(keepends=True)
+        (tmp_path / f"train.{side}").write_text("".join(lines[:75]))
+    train = f"{{source='{tmp_path / 'train.digits'}', target='{tmp_path / 'train.words'}'}}"
+    return [f"data.train=[{train}]", "training.updates=16"]
+
+
 def test_teachers_translate_and_the_student_learns_from_it(
-    tiny_recipe: Path, tiny_corpus: Path, tmp_path: Path
+    tiny_recipe: Path, few_pairs: list[str], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     counted = "training.embeddings=cooccurrence"  # of the teachers: the student begins as one of them
-    report = train_recipe(load_recipe(tiny_recipe, [*TEACHERS, counted, "teachers.precision=int8"]), run, shown())
+    report = train_recipe(
+        load_recipe(tiny_recipe, [*few_pairs, *TEACHERS, counted, "teachers.precision=int8"]), run, shown()
+    )
     teachers = [run / "teachers" / "3", run / "teachers" / "4"]
     assert [each["sha256"] for each in report["teachers"]] == [sha256(folder) for folder in teachers]
     assert len({*map(sha256, [*teachers, run])}) == 3
-    for folder, seed in zip(teachers, (3, 4), strict=True):  # by hand: the recipe with what differs
-        alone = load_recipe(
-            tiny_recipe,
-            [counted, f"training.seed={seed}", "training.updates=12", "training.learning_rate=1e-2", "search.beam=5"],
-        )
-        alone = alone.model_copy(
-            update={"name": f"tiny-teacher-{seed}", "search": load_recipe(folder / "recipe.toml").search}
-        )
-        run_training(alone, tmp_path / str(seed), shown())
-        assert sha256(tmp_path / str(seed)) == sha256(folder)
-    sources = (tiny_corpus / "train.digits").read_text().splitlines()
+    alone = load_recipe(  # by hand: the recipe with what differs
+        tiny_recipe,
+        [*few_pairs, counted, "training.seed=4", "training.updates=12", "training.learning_rate=1e-2", "search.beam=5"],
+    )
+    search = load_recipe(teachers[1] / "recipe.toml").search
+    run_training(alone.model_copy(update={"name": "tiny-teacher-4", "search": search}), tmp_path / "4", shown())
+    assert sha256(tmp_path / "4") == sha256(teachers[1])
+    sources = (tmp_path / "train.digits").read_text().splitlines()
     together = transduce.load(teachers, precision="int8").predict(sources, beam=2, min_length=1)
     assert lines_of(run / "taught" / "source.gz") == sources
     assert lines_of(run / "taught" / "target.gz") == [each.text for each in together]
@@ -78,18 +87,20 @@ def test_killed_at_every_stage(tiny_recipe: Path, tmp_path: Path) -> None:
     assert sha256(run) == expected
 
 
-def test_a_student_of_another_architecture(tiny_recipe: Path, tmp_path: Path) -> None:
-    kinds = ["model={kind='non_autoregressive', d_model=16, heads=2}", "search={method='mask_predict', iterations=2}"]
-    other = ["teachers.model={kind='rnn', d_model=16}", "teachers.references=false", TALK]
-    recipe = load_recipe(tiny_recipe, [*kinds, *other, "training.updates=6", "training.start=nowhere"])
+def test_a_student_of_another_architecture(tiny_recipe: Path, few_pairs: list[str], tmp_path: Path) -> None:
+    sizes = "d_model=16, heads=2, encoder_layers=1, decoder_layers=1, feed_forward=16"
+    kinds = [f"model={{kind='non_autoregressive', {sizes}}}", "search={method='mask_predict', iterations=2}"]
+    other = ["teachers.model={kind='rnn', d_model=16, hidden=16}", "teachers.references=false", TALK]
+    recipe = load_recipe(tiny_recipe, [*few_pairs, *kinds, *other, "training.updates=6", "training.start=nowhere"])
     [teacher] = teachers_of(recipe)
     assert (teacher.model.kind, teacher.search.method) == ("rnn", "beam")  # type: ignore[attr-defined]
     learner = student(recipe, tmp_path / "run")
     assert learner.model.kind == "non_autoregressive"  # type: ignore[attr-defined]
     assert [Path(each.source).name for each in learner.data.train] == ["source.gz"]  # type: ignore[attr-defined]
-    report = train_recipe(load_recipe(tiny_recipe, [*kinds, *other, "training.updates=6"]), tmp_path / "run", shown())
+    recipe = load_recipe(tiny_recipe, [*few_pairs, *kinds, *other, "training.updates=6"])
+    report = train_recipe(recipe, tmp_path / "run", shown())
     assert report["tests"]["held_out"]["search"]["method"] == "mask_predict"
-    assert report["translations"]["lines"] == 300
+    assert report["translations"]["lines"] == 75
 
 
 def test_what_is_wrong_is_said_before_anything_is_trained(tiny_recipe: Path, tmp_path: Path) -> None:
