@@ -43,7 +43,7 @@ checkpoint_every = 500
 """
 
 
-@pytest.mark.parametrize("weighing", ["softmax", "hard"])
+@pytest.mark.parametrize("weighing", ["softmax", pytest.param("hard", marks=pytest.mark.slow)])
 def test_it_finds_the_8_and_looks_at_nothing_else(weighing: str, tmp_path: Path) -> None:
     recipe = tmp_path / "eights.toml"
     recipe.write_text(RECIPE)
