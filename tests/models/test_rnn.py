@@ -57,7 +57,7 @@ def right(model: Rnn, rows: int = 200) -> float:
     return found / rows
 
 
-@pytest.fixture(scope="module", params=["bahdanau", pytest.param("luong", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["bahdanau", "luong"])
 def reverser(request: pytest.FixtureRequest) -> Rnn:
     """A model that has learned to reverse."""
     if request.param == "bahdanau":
@@ -65,10 +65,12 @@ def reverser(request: pytest.FixtureRequest) -> Rnn:
     return learned(300, attention="luong", cell="lstm", score="bilinear")
 
 
+@pytest.mark.slow
 def test_reversal_is_learned_completely(reverser: Rnn) -> None:
     assert right(reverser) == 1.0
 
 
+@pytest.mark.slow
 def test_attention_goes_backward_when_it_has_learned_to_reverse(reverser: Rnn) -> None:
     symbols_BS, target_BT = torch.tensor([[3, 1, 4, 1, 5]]), torch.tensor([[START, 5, 1, 4, 1, 3]])
     with capture(reverser) as record:

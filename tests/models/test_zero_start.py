@@ -14,7 +14,7 @@ def test_it_is_a_model_whose_start_token_is_zeros(kind: str) -> None:
     with torch.no_grad():
         zeros.model.get_submodule("target_embedding").weight[start] = 0  # type: ignore[operator]
     assert given.model.get_submodule("target_embedding").weight[start].any()  # type: ignore[index]
-    texts = sentences(20)
+    texts = sentences(8)
     ours, theirs = (each.predict(texts, method="beam", nbest=2, beam=3) for each in (given, zeros))
     assert [each.text for each in ours] == [each.text for each in theirs]
     source, target = (Padded(torch.randint(4, 20, (2, 5)), torch.tensor([5, 3])) for _ in range(2))

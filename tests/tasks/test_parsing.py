@@ -174,11 +174,13 @@ def sentences(count: int, seed: int) -> list[str]:
     return ["".join(random_.choice(words) + random_.choice(spaces) for _ in range(length)) for length in lengths]
 
 
-@pytest.mark.parametrize("kind", ["rnn", "transformer"])
-@pytest.mark.parametrize("tokenizer", ["whitespace", "bpe", "character"])
+@pytest.mark.parametrize(
+    ("kind", "tokenizer"),
+    [("rnn", "whitespace"), ("rnn", "character"), ("transformer", "bpe"), ("transformer", "whitespace")],
+)
 def test_random_weights_give_trees_over_the_sentence(treebank: Path, kind: str, tokenizer: str) -> None:
     model = untrained(treebank, kind, tokenizer, seed=5)
-    texts = sentences(30, seed=7)
+    texts = sentences(12, seed=7)
     for search in ({"method": "greedy"}, {"beam": 3, "nbest": 2}, {"method": "sample", "seed": 3}):
         found = model.predict(texts, batch_size=16, **search)
         for text, prediction in zip(texts, found, strict=True):
@@ -188,8 +190,8 @@ def test_random_weights_give_trees_over_the_sentence(treebank: Path, kind: str, 
                 assert tree.is_rooted
                 assert tree.words == tuple(word.replace("(", "-LRB-").replace(")", "-RRB-") for word in text.split())
                 assert each.ended
-    alone = [model.predict(text, beam=3).text for text in texts[::5]]
-    assert alone == [each.text for each in model.predict(texts, beam=3, batch_size=40)[::5]]
+    alone = [model.predict(text, beam=3).text for text in texts[::3]]
+    assert alone == [each.text for each in model.predict(texts, beam=3, batch_size=40)[::3]]
 
 
 def test_long_sentences_and_those_with_whole_stops_are_read_as_one(treebank: Path) -> None:
