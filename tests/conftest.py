@@ -4,6 +4,8 @@ import gc
 import os
 import random
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,15 @@ DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).resolve().parents[1]
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores and tokenizers are cached in a folder of this session, never in the user's."""
     monkeypatch.setenv("TRANSDUCE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def own_threads() -> Iterator[None]:
+    """A test that lets torch compute with two threads lets no later one: theirs would wait for each other."""
+    before = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else None
+    yield
+    if before:
+        sys.modules["torch"].set_num_threads(before)  # MKL's number may be another than the one that torch tells
 
 
 @pytest.fixture

@@ -1,14 +1,18 @@
 """The command `transduce` in processes of its own, forked from a warm server: fast, and able to die where told."""
 
+import json
 import multiprocessing
 import os
+import runpy
 import signal as signals
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 OURS = (
@@ -79,12 +83,18 @@ def warm() -> None:
     forkserver.ensure_running()
 
 
-def together(processes: int, folder: Path, *arguments: object) -> Ended:
-    """`transduce ARGUMENTS` in processes that train together, as torchrun starts them; what all of them said."""
+def together(
+    processes: int, folder: Path, *arguments: object, fates: Mapping[int, Fate] = MappingProxyType({})
+) -> Ended:
+    """`transduce ARGUMENTS` in processes that train together, as torchrun starts them; what all of them said.
+
+    fates: of some of them, by rank.
+    """
     started = []
     for rank, environment in enumerate(ranks(processes)):
         (folder / f"rank-{rank}").mkdir(exist_ok=True)
-        started.append(start(folder / f"rank-{rank}", *arguments, environment=environment))
+        own, fate = folder / f"rank-{rank}", fates.get(rank, UNHARMED)
+        started.append(start(own, *arguments, environment=environment, fate=fate))
     ends = [ended(process, folder / f"rank-{rank}") for rank, process in enumerate(started)]
     out, err = ("".join(getattr(each, stream) for each in ends) for stream in ("out", "err"))
     return Ended(next((each.code for each in ends if each.code), 0), out, err)
@@ -117,6 +127,46 @@ def start(
     process = context.Process(target=_live, args=(words, environment, folder, fate))
     process.start()
     return process
+
+
+class Child:
+    """A process as `runtime.child_process.start` begins it, forked instead; it ends with its parent as well."""
+
+    def __init__(
+        self, module: str, job: Mapping[str, Any], path: Path, shown: Path | None = None, *unused: object
+    ) -> None:
+        warm()
+        path.write_text(json.dumps(job), encoding="utf-8")
+        reading, self.stdin = multiprocessing.Pipe(duplex=False)
+        given = (module, path, shown, reading, os.environ["TRANSDUCE_CACHE"])
+        self._process = multiprocessing.get_context("forkserver").Process(target=_answer, args=given)
+        self._process.start()
+        reading.close()
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.exitcode
+
+    def wait(self) -> int | None:
+        """Its exit code."""
+        self._process.join()
+        return self._process.exitcode
+
+
+def _answer(module: str, path: Path, shown: Path | None, given: Connection, cache: str) -> None:
+    os.setsid()
+    os.dup2(given.fileno(), 0)
+    if shown:
+        with shown.open("ab") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+    import torch
+
+    torch.set_num_threads(1)
+    os.environ["TRANSDUCE_CACHE"] = cache
+    sys.argv = [module, str(path)]
+    sys.modules.pop(module, None)
+    runpy.run_module(module, run_name="__main__")
 
 
 def ended(process: Any, folder: Path) -> Ended:

@@ -25,6 +25,12 @@ THREADS = "training.threads=1"
 TALK = "teachers.search={beam=2, min_length=1}"  # hardly trained models may find that nothing is the likeliest to say
 
 
+@pytest.fixture
+def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings begin at once, in processes that have imported torch; others start it as a user's do."""
+    monkeypatch.setattr("transduce.runtime.child_process.start", forked.Child)
+
+
 def told(display: Display) -> str:
     assert isinstance(display.console.file, StringIO)
     return display.console.file.getvalue()
@@ -37,6 +43,7 @@ def plans(recipe: Path, folder: Path, *overrides: str) -> dict[Path, Recipe]:
     }
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_each_gives_what_it_gives_alone(tiny_recipe: Path, tmp_path: Path) -> None:
     display, together = shown(), plans(tiny_recipe, tmp_path / "together", "training.log_every=4")
     train_all(together, 2, display)
@@ -49,6 +56,7 @@ def test_each_gives_what_it_gives_alone(tiny_recipe: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_children")
 def test_teachers_side_by_side_teach_the_same(tiny_recipe: Path, tmp_path: Path) -> None:
     settings = ["teachers.seeds=[3, 4]", "teachers.training={updates=12, threads=1}", TALK, THREADS]
     reports = [
@@ -83,6 +91,7 @@ def test_interrupted_it_goes_on_where_it_was(tiny_recipe: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_children")
 def test_one_that_fails_stops_the_others_saved(
     tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +109,7 @@ def test_one_that_fails_stops_the_others_saved(
         assert "Stopped by SIGTERM" in (folder.parent / f"{folder.name}.txt").read_text()
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_a_wrong_input_is_told_as_one(tiny_recipe: Path, tmp_path: Path) -> None:
     wrong = plans(tiny_recipe, tmp_path, "training.start=nowhere.safetensors")
     with pytest.raises(InputError, match=r"nowhere\.safetensors"):

@@ -63,6 +63,7 @@ def table(folder: Path, accumulate: int, schedule: str) -> dict[str, Any]:
             "average": AVERAGE,
             "accumulate": accumulate,
             "precision": "fp32",
+            "threads": 1,
             "validate_every": EVERY,
             "decode_sentences": 0,
             "checkpoint_every": UPDATES,
