@@ -22,7 +22,8 @@ from transduce.recipe.recipe import load_recipe
 pytestmark = pytest.mark.usefixtures("briefly_measured")
 
 Pairs = list[tuple[str, str]]
-FEW = {"training.updates": 10, "training.validate_every": 10}
+SMALL = {"model.d_model": 16, "model.heads": 2, "model.feed_forward": 24, "model.encoder_layers": 1}
+FEW = {**SMALL, "training.updates": 4, "training.validate_every": 4}
 PAIRS: Pairs = [(" ".join(f"{n:03}"), " ".join(DIGITS[int(d)] for d in f"{n:03}")) for n in range(0, 1000, 3)]
 TABLE = pyarrow.table({"en": ["a"], "id": [1], "sw": ["b"]})
 
@@ -91,7 +92,7 @@ def test_the_same_is_decided_whatever_holds_the_pairs(
     assert decided(trained.run) == decided(usual)
     expected = json.loads((usual / "report.json").read_text(encoding="utf-8"))["tests"]["held_out"]["scores"]
     assert trained.report["tests"]["held_out"]["scores"] == expected
-    for wanted in ("This will take about", "10 ", "chosen by you", "were promised"):
+    for wanted in ("This will take about", "4 ", "chosen by you", "were promised"):
         assert wanted in told.getvalue()
 
 
@@ -112,7 +113,7 @@ def test_a_stopped_training_goes_on_as_it_was_decided(tmp_path: Path) -> None:
             raise Stop
 
     seen = list[int]()
-    settings = {"training.updates": 10, "training.validate_every": 5, "training.checkpoint_every": 5}
+    settings = {**SMALL, "training.updates": 10, "training.validate_every": 5, "training.checkpoint_every": 5}
     with pytest.raises(Stop):
         transduce.train(data=PAIRS, run=tmp_path / "run", overrides=settings, callbacks=[stop], quiet=True)
     before = (tmp_path / "run" / "plan.json").read_bytes()

@@ -115,7 +115,7 @@ def test_weights_are_kept_exactly(stores: list[Store], weight: float) -> None:
 
 
 @given(seed=SEEDS, cuts=st.integers(1, 5), weight=st.sampled_from([1.0, 2.0, 0.5, 1.25]), pool=st.integers(1, 5))
-@FEW
+@settings(FEW, max_examples=8)
 def test_of_an_example_that_is_cut_in_several_ways_each_showing_takes_one(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: int, weight: float, pool: int
 ) -> None:

@@ -62,7 +62,10 @@ def test_a_layer_packed_in_8_bits() -> None:
     assert 0 < difference < 0.02
 
 
-@pytest.mark.parametrize("instructions", ["SSE41", "AVX2", "AVX512_CORE"])
+@pytest.mark.parametrize(
+    "instructions",
+    [pytest.param("SSE41", marks=pytest.mark.slow), "AVX2", pytest.param("AVX512_CORE", marks=pytest.mark.slow)],
+)
 def test_it_is_as_exact_on_processors_without_vnni(instructions: str) -> None:
     code = """
 import torch

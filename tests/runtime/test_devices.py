@@ -116,15 +116,17 @@ def test_the_processor_on_request(tiny_run: Path) -> None:
 
 # ---- all that a model reads is where it is ---------------------------------------------------------------
 
+LAYERS = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "tied": "none"}
+SMALL: dict[str, Any] = {**LAYERS, "heads": 2, "feed_forward": 24}
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {},
-    "positions": {"model": {"kind": "transformer", "d_model": 16, "heads": 2, "positions": "rotary", "tied": "none"}},
-    "rnn": {"model": {"kind": "rnn", "tied": "none"}},
-    "convolution": {"model": {"kind": "convolution", "tied": "none"}},
-    "ssru": {"model": {"kind": "ssru_transformer", "d_model": 16, "heads": 2, "tied": "none"}},
-    "linear": {"model": {"kind": "linear_transformer", "d_model": 16, "heads": 2, "tied": "none"}},
-    "ctc": {"model": {"kind": "ctc", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24}},
-    "fills": {"model": {"kind": "non_autoregressive", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24}},
+    "positions": {"model": {**SMALL, "kind": "transformer", "positions": "rotary"}},
+    "rnn": {"model": {"kind": "rnn", "tied": "none", "d_model": 16, "hidden": 16}},
+    "convolution": {"model": {**LAYERS, "kind": "convolution"}},
+    "ssru": {"model": {**SMALL, "kind": "ssru_transformer"}},
+    "linear": {"model": {**SMALL, "kind": "linear_transformer"}},
+    "ctc": {"model": {**SMALL, "kind": "ctc"}},
+    "fills": {"model": {**SMALL, "kind": "non_autoregressive"}},
 }
 ANY: list[dict[str, Any]] = [
     {"method": "greedy"},
@@ -136,7 +138,7 @@ ANY: list[dict[str, Any]] = [
 ]
 SEARCHES = {"ctc": [{}, {"beam": 3}], "fills": [{}, {"iterations": 3}]}
 SEARCHES |= dict.fromkeys(
-    ("positions", "rnn", "convolution", "ssru", "linear"), ANY[1:3]
+    ("positions", "rnn", "convolution", "ssru", "linear", "language model"), ANY[1:3]
 )  # the others are of any model
 
 
@@ -148,7 +150,7 @@ def file_of(pipeline: Pipeline) -> ModelFile:
 @pytest.mark.parametrize("name", [*MODELS, "language model"])
 def test_predictions_are_computed_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     here = language_model() if name == "language model" else translator(**MODELS[name])
-    texts = [text for text in sentences(6, seed=4, longest=7) if text]
+    texts = [text for text in sentences(3, seed=4, longest=5) if text]
     searches = [
         {key: each[key] for key in each if key != "prefix" or name in MODELS} for each in SEARCHES.get(name, ANY)
     ]

@@ -74,7 +74,7 @@ def fits(toy: Toy, phrases: Phrases, tokens: tuple[int, ...]) -> bool:
 
 
 @each_case
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10**6), rule=st.sampled_from(["power", "gnmt", "none"]))
 def test_a_beam_as_wide_as_the_tree_finds_the_best_of_all_that_fit(
     toy: Toy, phrases: Phrases, seed: int, rule: str
@@ -105,7 +105,7 @@ def test_a_beam_as_wide_as_the_tree_finds_the_best_of_all_that_fit(
     ],
     ids=str,
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6), beam=st.integers(1, 5), limit=st.integers(1, 5))
 def test_no_output_breaks_its_word(toy: Toy, phrases: Phrases, method: str, seed: int, beam: int, limit: int) -> None:
     """Whatever the beam and the limit: what ended fits, and what did not end holds at least nothing forbidden."""
@@ -130,7 +130,7 @@ def test_no_output_breaks_its_word(toy: Toy, phrases: Phrases, method: str, seed
     ],
     ids=str,
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), beam=st.integers(1, 6), prune=st.sampled_from([None, 0.5]))
 def test_phrases_appear_however_small_the_beam(
     toy: Toy, phrases: Phrases, seed: int, beam: int, prune: float | None

@@ -56,7 +56,7 @@ def assert_same(some: list[Hypothesis], others: list[Hypothesis]) -> None:
 
 
 @pytest.mark.parametrize("asked", METHODS, ids=str)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(corpus=corpora, seed=st.integers(0, 10**6), random=st.randoms(use_true_random=False))
 def test_alone_batched_and_shuffled(
     asked: Search, corpus: list[tuple[list[int], int, list[int]]], seed: int, random: Random
@@ -72,7 +72,7 @@ def test_alone_batched_and_shuffled(
 
 
 @pytest.mark.parametrize("asked", [*METHODS, Search(method="exhaustive", nbest=4)], ids=str)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(corpus=corpora, seed=st.integers(0, 10**6))
 def test_prefixes_are_respected_and_probabilities_are_the_models(
     asked: Search, corpus: list[tuple[list[int], int, list[int]]], seed: int

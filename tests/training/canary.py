@@ -1,4 +1,4 @@
-"""What 60 updates of a small fixed recipe teach each architecture: the loss on held-out sentences of the demo corpus.
+"""What 40 updates of a small fixed recipe teach each architecture: the loss on held-out sentences of the demo corpus.
 
 `python tests/training/canary.py` trains each of them from three seeds and writes what came out to canaries.json, where
 `test_canaries.py` reads what to expect; it prints both. Run it when training has become better, or draws its random
@@ -22,7 +22,8 @@ from transduce.training.run import run_training
 
 EXPECTED = Path(__file__).with_name("canaries.json")
 SEEDS = (1, 2, 3)
-PAIRS = 6000
+PAIRS = 3000
+UPDATES = 40
 
 STACK = {"d_model": 64, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 128, "dropout": 0.1}
 DECODER = {"d_model": 64, "heads": 4, "layers": 2, "feed_forward": 128, "dropout": 0.1}
@@ -54,14 +55,14 @@ CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # name -> [model
     "rnn_decoder": ({"kind": "rnn_decoder", "d_model": 64, "layers": 1, "dropout": 0.1}, MUON),
 }
 TRAINING = {
-    "updates": 60,
+    "updates": UPDATES,
     "threads": 1,
     "precision": "fp32",
     "learning_rate": 6e-3,
-    "warmup": 10,
+    "warmup": 8,
     "average": 0.9,
     "label_smoothing": 0.0,
-    "validate_every": 60,
+    "validate_every": UPDATES,
     "decode_sentences": 0,
     "samples": 0,
 }
@@ -87,7 +88,7 @@ def recipe(name: str, seed: int, data: Path, **training: Any) -> Recipe:
         "task": {"kind": "language_modelling", "context": 64} if alone else {"kind": "translation"},
         "data": {"root": str(data), "train": [train], "validation": validation},
         "tokenizer": {"kind": "bpe", "vocabulary": 800},
-        "batch": {"tokens": 1024},
+        "batch": {"tokens": 512},
         "model": model,
         "training": {**TRAINING, **own, "seed": seed, **training},
     }

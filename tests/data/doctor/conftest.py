@@ -4,6 +4,7 @@ import gzip
 import os
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ def multi30k() -> Callable[[str], list[str]]:
     if not folder.is_dir():
         pytest.skip("Multi30k is not here (set TRANSDUCE_DATA)")
 
+    @cache
     def lines_of(language: str) -> list[str]:
         return gzip.decompress((folder / f"train.{language}.gz").read_bytes()).decode().split("\n")[:-1]
 
