@@ -7,6 +7,7 @@ description. Its documentation pages load from another host, so they are off, an
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.serve import explorer, generation, libretranslate, operations, transcriptions, v1
@@ -56,11 +58,13 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
         lifespan=lifespan,
     )
     app.state.service = service
-    for room in (libretranslate, v1, generation, transcriptions, explorer, operations):
-        app.include_router(room.routes(service))
+    rooms = (libretranslate, v1, generation, transcriptions, explorer, operations)
+    routers = [room.routes(service) for room in rooms]
+    for router in routers:
+        app.include_router(router)
     _errors(app)
     _pages(app, page, service)
-    paths = {*app.openapi()["paths"], "/", "/docs", "/openapi.json"}
+    paths = {each.path for routes in (app, *routers) for each in routes.routes if isinstance(each, Route)}
     if service.settings.origins:  # pages of these may also read what they are answered
         app.add_middleware(
             CORSMiddleware,
@@ -125,15 +129,18 @@ def _errors(app: FastAPI) -> None:
 
 
 def _pages(app: FastAPI, page: str | None, service: Service) -> None:
-    description = app.openapi()
-    api = api_page(description)
-    policies = {content: page_policy(content) for content in (api, page or api)}
+    policy = page_policy(page) if page else ""
+
+    @cache
+    def policy_of_docs() -> str:
+        """When somebody asks: FastAPI describes an API for half a second, which no server's start shall take."""
+        return page_policy(api_page(app.openapi()))
 
     @app.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
         if page is None:
             return await docs(request)
-        answer = shown(page, page)
+        answer = shown(page, policy)
         if service.models.hear:
             answer.headers["permissions-policy"] = MICROPHONE
         return answer
@@ -141,7 +148,8 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         model = service.models.default
-        return shown(api, api_page(description, str(request.base_url), (model.source, model.target)))
+        written = api_page(app.openapi(), str(request.base_url), (model.source, model.target))
+        return shown(written, policy_of_docs())
 
-    def shown(content: str, written: str) -> Response:
-        return HTMLResponse(written, headers={"content-security-policy": policies[content]})
+    def shown(content: str, policy: str) -> Response:
+        return HTMLResponse(content, headers={"content-security-policy": policy})
