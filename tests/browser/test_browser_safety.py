@@ -94,13 +94,19 @@ def test_the_policy_allows_no_inline_style_or_foreign_script(visit: Open) -> Non
     assert "unsafe" not in policy and "http:" not in policy and "https:" not in policy
 
 
-@pytest.fixture
-def saved(browser: Browser, trained_run: Path, tmp_path: Path) -> Iterator[Visit]:
-    """The one file, opened with the network off."""
-    file = tmp_path / "saved.html"
+@pytest.fixture(scope="module")
+def saved_file(trained_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained model's page in one file."""
+    file = tmp_path_factory.mktemp("saved") / "saved.html"
     data = offline({"digits": load(trained_run)}, [TEXT, "2 7"], trained_run)
     file.write_text(page(data), encoding="utf-8")
-    with visiting(browser, file.as_uri()) as tab:
+    return file
+
+
+@pytest.fixture
+def saved(browser: Browser, saved_file: Path) -> Iterator[Visit]:
+    """The one file, opened with the network off."""
+    with visiting(browser, saved_file.as_uri(), alone=True) as tab:
         tab.context.set_offline(True)
         tab.context.route(
             "**/*", lambda route: route.continue_() if route.request.url.startswith("file:") else gone(tab, route)

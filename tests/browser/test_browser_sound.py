@@ -162,7 +162,7 @@ def test_a_refused_microphone_is_said_plainly(visit: Callable[..., Visit], said:
 
 def test_without_a_secure_page_or_a_recorder_it_says_so(visit: Callable[..., Visit]) -> None:
     tab = visit()
-    tab.context.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
+    tab.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
     tab.open()
     assert tab.find("#record").is_disabled()
     assert "Browsers record only on secure pages" in tab.text("#no-recording")

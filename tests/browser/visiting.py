@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
+from weakref import WeakKeyDictionary
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request, expect
@@ -14,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwrig
 VIEWS = ("attention", "probabilities", "beam", "steps", "masks", "positions", "compare", "training")
 TEXT = "3 1 4 1 5"  # the trained model spells numbers from behind
 PATIENCE = 120_000  # milliseconds: a busy machine is no bug
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 expect.set_options(timeout=PATIENCE)
 
@@ -47,8 +48,8 @@ class Visit:
         self.context, self.address = context, address
         self.problems: list[str] = []
         self.requests: list[str] = []
-        context.add_init_script(LISTENER)
         self.page: Page = context.new_page()
+        self.page.add_init_script(LISTENER)
         self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
         self.page.on("console", self._heard)
         self.page.on("request", self._asked)
@@ -113,7 +114,7 @@ class Visit:
         if self.page.is_closed():
             return
         refused = self.page.evaluate("window.refused || []")
-        self.context.close()
+        self.page.close()
         assert not self.problems and not refused, "\n".join([*self.problems, *refused])
 
 
@@ -121,11 +122,26 @@ Open = Callable[..., Visit]
 
 
 @contextmanager
-def visiting(browser: Browser, address: str, **options: Any) -> Iterator[Visit]:
-    """A fresh profile with one tab; reduced motion, an English browser, unless asked otherwise."""
+def visiting(browser: Browser, address: str, alone: bool = False, **options: Any) -> Iterator[Visit]:
+    """A fresh tab; reduced motion, an English browser, unless asked otherwise.
+
+    alone: in a profile of its own, for who changes that. Else tabs of the same options share one, as each window costs
+        half a second; the page keeps nothing in it.
+    """
     options = {"viewport": {"width": 1300, "height": 900}, "locale": "en-US", "reduced_motion": "reduce", **options}
-    context = browser.new_context(accept_downloads=True, **options)
-    context.set_default_timeout(PATIENCE)
+    profiles = _profiles.setdefault(browser, {})
+    context = None if alone else profiles.get(repr(options))
+    if context is None:
+        context = browser.new_context(accept_downloads=True, **options)
+        context.set_default_timeout(PATIENCE)
+        if not alone:
+            context.new_page()  # keeps the window open between two visits
+            profiles[repr(options)] = context
     visit = Visit(context, address)
     yield visit
     visit.close()
+    if alone:
+        context.close()
+
+
+_profiles: WeakKeyDictionary[Browser, dict[str, BrowserContext]] = WeakKeyDictionary()
