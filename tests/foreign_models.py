@@ -1,7 +1,9 @@
 """Models of Hugging Face with random weights, and tokenizers trained by SentencePiece's own library, in folders."""
 
+import io
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +26,27 @@ SIZES: dict[str, Any] = {
 
 def train_spm(path: Path, lines: Sequence[str], size: int = 60, kind: str = "unigram", **more: Any) -> Path:
     """A SentencePiece model with <unk>, <s> and </s> as its library numbers them."""
+    path.write_bytes(_trained_spm(tuple(lines), size, kind, tuple(more.items())))
+    return path
+
+
+@cache
+def _trained_spm(lines: tuple[str, ...], size: int, kind: str, more: tuple[tuple[str, Any], ...]) -> bytes:
+    """Trained once, as that takes a second."""
     import sentencepiece
 
+    written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
-        model_prefix=str(path.with_suffix("")),
+        model_writer=written,
         vocab_size=size,
         model_type=kind,
         hard_vocab_limit=False,
         minloglevel=2,
-        **more,
+        num_threads=1,
+        **dict(more),
     )
-    path.with_suffix(".model").rename(path)
-    path.with_suffix(".vocab").unlink()
-    return path
+    return written.getvalue()
 
 
 def pieces_of(path: Path) -> list[str]:

@@ -9,10 +9,12 @@ import torch
 
 from random_models import SHORT, language_model, sentences, translator
 from transduce.core.errors import InputError
-from transduce.core.padded import Padded
+from transduce.core.padded import Padded, leaves
 from transduce.interop.export_onnx import OnnxSteps, export_onnx
 from transduce.interop.exports import EXPORTS
 from transduce.interop.model_card import Languages
+from transduce.interop.onnx_graphs import SIZES as TRIALS
+from transduce.interop.onnx_graphs import _Encoder, _free_axes, _source, _Step, _trial, named, without_kernels
 from transduce.interop.parity import PLAIN, Text, compare
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -30,11 +32,27 @@ def exported(folder: Path, **model: Any) -> Any:
     return pipeline
 
 
+ROTARY: dict[str, Any] = {
+    "norm": "post",
+    "positions": "rotary",
+    "norm_kind": "rms",
+    "activation": "swiglu",
+    "key_value_heads": 1,
+    "zero_start": True,
+}
+SSRU: dict[str, Any] = {
+    "kind": "ssru_transformer",
+    "positions": "tensor2tensor",
+    "decoder_positions": True,
+    "zero_start": True,
+}
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A pipeline and its export."""
+    """A pipeline and its export; of a model whose graphs are small, as PyTorch takes long for each operation."""
     folder = tmp_path_factory.mktemp("onnx")
-    return exported(folder), folder
+    return exported(folder, **SSRU), folder
 
 
 def test_greedy_search_and_every_step_are_equal(plain: Any) -> None:
@@ -75,23 +93,35 @@ def _stepped(model: Any, token_B: torch.Tensor, memory: Any, state: Any) -> Any:
     return scores, (memory, state)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {
-            "norm": "post",
-            "positions": "rotary",
-            "norm_kind": "rms",
-            "activation": "swiglu",
-            "key_value_heads": 1,
-            "zero_start": True,
-        },
-        {"kind": "ssru_transformer", "positions": "tensor2tensor", "decoder_positions": True, "zero_start": True},
-    ],
-    ids=str,
-)
-def test_other_architectures_are_equal(settings: dict[str, Any], tmp_path: Path) -> None:
-    assert_same_steps(exported(tmp_path, **settings), tmp_path)
+@pytest.mark.parametrize("settings", [{}, ROTARY, SSRU], ids=["plain", "rotary", "ssru"])
+def test_what_is_exported_computes_what_the_model_does(settings: dict[str, Any]) -> None:
+    """Before PyTorch traces it, which takes long: each tensor has a name, and those that grow are free to."""
+    model = translator("unigram", model={**SIZES, **settings}).model
+    plain = without_kernels(model, 60)
+    (memory, state), (other_memory, other_state) = (_trial(plain, *sizes) for sizes in TRIALS)
+    names = [*named(memory, "memory"), *named(state, "state")]
+    assert len(set(names)) == len(names) == len(leaves((memory, state)))
+    for tree, other in ((memory, other_memory), (state, other_state)):
+        for free, one, two in zip(_free_axes(tree, other), leaves(tree), leaves(other), strict=True):
+            assert {axis for axis in range(one.dim()) if one.shape[axis] != two.shape[axis]} == set(free)
+    never_V = torch.arange(len(model.output.weight)) * -0.5
+    with torch.no_grad():
+        source = Padded(*_source(2, 5))
+        expected = model.start(source, 2)
+        found = _Encoder(plain)(source.values, source.lengths)
+        step = _Step(plain, memory, state, never_V)
+        for token in (5, 7, 6):
+            read, kept = found[: len(leaves(memory))], found[len(leaves(memory)) :]
+            scores_BV, *kept = step(torch.tensor([token, 9]), list(read), list(kept))
+            found = (*read, *kept)
+            wanted_BV, after = model.step(torch.tensor([token, 9]), *expected)
+            expected = expected[0], after
+            torch.testing.assert_close(scores_BV, wanted_BV + never_V, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_another_architecture_is_equal(tmp_path: Path) -> None:
+    assert_same_steps(exported(tmp_path, **ROTARY), tmp_path)
 
 
 def test_the_loop_of_the_documentation_translates_alike(plain: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,8 @@ pytest.importorskip("sentencepiece")
 
 GOES: list[dict[str, Any]] = [
     {},
-    {"activation_function": "relu", "encoder_layers": 1, "decoder_layers": 3},
-    {"activation_function": "gelu", "bias": 0.0},
-    {"scale_embedding": False},
-    {"tie_word_embeddings": False},
+    {"activation_function": "relu", "encoder_layers": 1, "decoder_layers": 3, "scale_embedding": False},
+    {"activation_function": "gelu", "bias": 0.0, "tie_word_embeddings": False},
 ]
 
 
@@ -28,7 +26,7 @@ GOES: list[dict[str, Any]] = [
 def test_logits_and_greedy_ids_are_equal(settings: dict[str, Any], tmp_path: Path) -> None:
     model = marian(tmp_path, **settings)
     pipeline = converted(tmp_path)
-    found = compare(pipeline, OriginalEngine(pipeline, tmp_path), Text("random", sentences(40)))
+    found = compare(pipeline, OriginalEngine(pipeline, tmp_path), Text("random", sentences(15)))
     assert found.holds, found.report()
     assert found.apart is not None
     assert found.apart[0] < 1e-3

@@ -70,7 +70,7 @@ def test_of_many_ways_to_cut_a_word_both_choose_the_same(kind: Any, size: int) -
 def test_a_model_of_sentencepiece_comes_back_as_it_was(kind: str, bytewise: bool, tmp_path: Path) -> None:
     """With its table of characters, its scores, its bytes and its tags."""
     learnt_from = [*LINES, *random_words(200, 1)]
-    settings = {"byte_fallback": bytewise, "pad_id": 3, "user_defined_symbols": [">>fr<<"]}
+    settings = {"byte_fallback": bytewise, "pad_id": 3, "user_defined_symbols": ">>fr<<"}
     path = train_spm(tmp_path / "theirs.spm", learnt_from, 400, kind, **settings)
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ids = {theirs.id_to_piece(index): index for index in range(theirs.get_piece_size())}
