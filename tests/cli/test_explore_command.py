@@ -9,12 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+import forked
 from transduce.cli.app import main
 from transduce.core.extras import installing
+from transduce.explore import page_file
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 
@@ -66,11 +69,17 @@ def test_it_opens_the_browser_serves_the_page_and_stops(page: Path, tiny_run: Pa
     assert process.wait(120) == 0
 
 
-def test_it_writes_one_file_that_holds_everything(page: Path, tiny_run: Path, tmp_path: Path) -> None:
-    file = tmp_path / "out.html"
-    process = start(page, f"tiny={tiny_run}", "--file", file, "--text", "1 2", "--text", "3")
-    _, told = process.communicate(timeout=120)
-    assert process.returncode == 0, told
+def test_it_writes_one_file_that_holds_everything(
+    page: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, whole = tmp_path / "out.html", page_file.page
+    monkeypatch.setattr(page_file, "page", lambda data=None: whole(data, page))
+    words = [f"tiny={tiny_run}", "--file", str(file), "--text", "1 2", "--text", "3"]
+    monkeypatch.setattr(sys, "argv", ["transduce", "explore", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 0, told
     html = file.read_text(encoding="utf-8")
     size = f"{len(html.encode()) / 1000:.1f} kB"
     assert told == f"{file}: {size}, works offline.\n"
@@ -120,21 +129,21 @@ def test_without_its_extra_it_says_what_installs_it(tiny_run: Path, library: str
     assert done.stderr == f"transduce: exploring needs {library}, which is not installed: {installing('serve')}\n"
 
 
-def test_ctrl_c_while_it_loads_is_an_interruption(page: Path, tmp_path: Path) -> None:
+def test_ctrl_c_while_it_loads_is_an_interruption(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.safetensors")  # a model that never comes
-    process = start(page, tmp_path / "model.safetensors")
+    process = forked.start(tmp_path, "explore", tmp_path / "model.safetensors")
     writer = opened_by_a_reader(tmp_path / "model.safetensors", process)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(120) == 130
+    os.kill(process.pid, signal.SIGINT)
+    assert forked.ended(process, tmp_path).code == 130
     os.close(writer)
 
 
-def opened_by_a_reader(fifo: Path, reader: "subprocess.Popen[str]") -> int:
+def opened_by_a_reader(fifo: Path, reader: Any) -> int:
     """The end to write to, once somebody waits at the other."""
     while True:
         try:
             return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:  # nobody reads yet
             assert error.errno == errno.ENXIO
-            assert reader.poll() is None
+            assert reader.is_alive()
             time.sleep(0.01)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 import transduce
 from forked import Run
 from random_models import model_file, translator
@@ -326,25 +327,13 @@ def test_a_diverged_training_exits_1(run: Run, tiny_recipe: Path, tmp_path: Path
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for another process")
 def test_an_interrupted_training_exits_130(tiny_recipe: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "transduce",
-        "train",
-        str(tiny_recipe),
-        "training.updates=100000",
-        "--run",
-        str(folder),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        while process.poll() is None and not (
-            (folder / "log.jsonl").exists() and (folder / "log.jsonl").stat().st_size
-        ):
-            time.sleep(0.02)
-        os.kill(process.pid, signal.SIGINT)
-        _, shown = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "The same command goes on from here." in shown.decode()
+    process = forked.start(tmp_path, "train", tiny_recipe, "training.updates=100000", "--run", folder)
+    log = folder / "log.jsonl"
+    while process.is_alive() and not (log.exists() and log.stat().st_size):
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    done = forked.ended(process, tmp_path)
+    assert (done.code, "The same command goes on from here." in done.err) == (130, True), done.shown
 
 
 def test_a_reader_that_leaves_early_is_no_crash(tiny_run: Path) -> None:

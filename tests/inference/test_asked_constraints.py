@@ -52,13 +52,15 @@ def test_special_tokens_write_nothing() -> None:
     assert not any(Spelling(tokenizer("whitespace").spellings()).letters(0).begun_V)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("phrase", ["ba", "ba de", "go ku la", "b"])
+@pytest.mark.parametrize(
+    ("kind", "phrase"),
+    [(kind, phrase) for kind in KINDS for phrase in ("ba", "go ku la")] + [("bpe", "ba de"), ("byte", "b")],
+)
 def test_a_forbidden_phrase_never_comes_whatever_its_tokens(kind: str, phrase: str) -> None:
     """Random weights write it often; sampling finds the odd ways to write it."""
-    model, texts = pipeline(kind), sentences(40, seed=4)
-    free = model.predict(texts, method="sample", temperature=2.0)
+    model, texts = pipeline(kind), sentences(16, seed=4)
     if phrase == "ba" and kind == "whitespace":
+        free = model.predict(sentences(40, seed=4), method="sample", temperature=2.0)
         assert sum(occurrences([phrase], plain(each.text)) for each in free) > 0
     for search in (
         {"method": "greedy"},
@@ -72,7 +74,7 @@ def test_a_forbidden_phrase_never_comes_whatever_its_tokens(kind: str, phrase: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_phrases_that_must_appear_do_or_are_told(kind: str) -> None:
-    model, texts, told = pipeline(kind), [text for text in sentences(30, seed=4) if text], list[str]()
+    model, texts, told = pipeline(kind), [text for text in sentences(12, seed=4) if text], list[str]()
     must = ["go ku", ("de la", "pe"), "fi", "fi"]
     found = model.predict(texts, must=must, must_not=["ba"], max_length_offset=60, tell=told.append)
     for each in found:

@@ -3,6 +3,7 @@
 import re
 import sys
 import unicodedata
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -86,9 +87,14 @@ def test_words_that_are_abbreviations_elsewhere_end_sentences(language: str, exp
 
 def unicode_has(name: str) -> set[str]:
     """The characters with this property, of those that Python knows, too."""
-    characters = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
-    has = regex.compile(rf"\p{{{name}}}")
-    return {each for each in characters if has.match(each) and unicodedata.category(each) != "Cn"}
+    return set(regex.findall(rf"\p{{{name}}}", characters()))
+
+
+@cache
+def characters() -> str:
+    """All that Python knows, without halves."""
+    every = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+    return "".join(each for each in every if unicodedata.category(each) != "Cn")
 
 
 def test_the_ends_of_sentences_are_those_of_unicode() -> None:

@@ -1,13 +1,12 @@
 """A lone surrogate is half of a character: no file can hold it, and wherever it is given it is said to be none."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forked
 from random_models import model_file, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
@@ -45,7 +44,7 @@ def test_in_python_it_is_an_input_error(said: str, ask: Callable[[Pipeline], Any
 @pytest.mark.parametrize("option", ["--must", "--must-not", "--prefix"])
 def test_on_the_command_line_it_is_told_without_a_traceback(option: str, pipeline: Pipeline, tmp_path: Path) -> None:
     save_model_file(tmp_path / "model.safetensors", model_file(pipeline))
-    command = [sys.executable, "-m", "transduce", "predict", tmp_path / "model.safetensors", option, b"a\xff"]
-    done = subprocess.run(command, input=b"ba\n", capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"transduce: ") and done.stderr.count(b"\n") == 1
+    half = b"a\xff".decode("utf-8", "surrogateescape")  # as Python is given such an argument
+    done = forked.transduce(tmp_path, "predict", tmp_path / "model.safetensors", option, half, given=b"ba\n")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("transduce: ") and done.err.count("\n") == 1

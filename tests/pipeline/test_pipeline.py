@@ -47,15 +47,15 @@ def assert_same(one: list[Prediction], other: list[Prediction]) -> None:
 
 
 @pytest.mark.parametrize("search", METHODS.values(), ids=METHODS)
-def test_a_thousand_sentences_come_out_the_same_in_any_batch(
+def test_hundreds_of_sentences_come_out_the_same_in_any_batch(
     random_translator: Pipeline, search: dict[str, Any]
 ) -> None:
-    texts = sentences(1000)
+    texts = sentences(300)
     whole = random_translator.predict(texts, batch_size=64, **search)
-    assert len({each.text for each in whole}) > 150
+    assert len({each.text for each in whole}) > 100
     assert_same(random_translator.predict(texts, batch_size=7, **search), whole)
-    assert_same(random_translator.predict(texts[:100], batch_size=1, **search), whole[:100])
-    assert_same(random_translator.predict(texts, batch_size=1000, **search), whole)
+    assert_same(random_translator.predict(texts[:50], batch_size=1, **search), whole[:50])
+    assert_same(random_translator.predict(texts, batch_size=300, **search), whole)
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam"])

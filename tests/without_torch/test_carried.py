@@ -68,13 +68,14 @@ print(json.dumps([each.to_dict() for each in transduce.load(path).predict(lines,
 MODEL = Path(__file__).parents[1] / "formats/format-2.safetensors"
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds it, with the kernels of this machine."""
-    CARRIED.write_to(tmp_path)
+    folder = tmp_path_factory.mktemp("package")
+    CARRIED.write_to(folder)
     compiled = Path(kernels().__file__)
-    shutil.copy(compiled, tmp_path / "transduce_runtime/kernels/native" / compiled.name)
-    return tmp_path
+    shutil.copy(compiled, folder / "transduce_runtime/kernels/native" / compiled.name)
+    return folder
 
 
 @pytest.mark.usefixtures("kernels")

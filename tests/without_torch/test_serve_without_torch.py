@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from random_models import language_model, model_file, sentences
-from served import ENVIRONMENT, start, write_model
+from served import ENVIRONMENT, serving, start, write_model
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.pipeline.pipeline import load
@@ -78,36 +78,46 @@ def answers(address: str, asked: list[tuple[str, dict[str, Any] | None]]) -> lis
 
 
 @pytest.fixture(scope="module")
-def expected(path: Path) -> Iterator[list[tuple[int, bytes]]]:
+def with_torch(path: Path) -> Iterator[str]:
+    """The address of a server that computes with torch."""
+    with serving([path], use=TORCH) as server:
+        yield server.address
+
+
+@pytest.fixture(scope="module")
+def expected(with_torch: str) -> list[tuple[int, bytes]]:
     """From the server with torch."""
-    process, address = start(path, "--engine", "torch", "--device", "cpu")
-    yield answers(address, ASKED)
-    process.terminate()
-    process.wait(60)
+    return answers(with_torch, ASKED)
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_answers_are_those_with_torch_to_the_byte(name: str, path: Path, expected: list[tuple[int, bytes]]) -> None:
-    process, address = start(path, command=SERVERS[name])
+@pytest.fixture(scope="module", params=SERVERS)
+def without_torch(request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
+    """The address of a server where torch is missing."""
+    process, address = start(path, command=SERVERS[request.param])
     try:
-        found = answers(address, ASKED)
-        for asked, one, other in zip(ASKED, found, expected, strict=True):
-            assert one == other, asked
-        assert [status for status, _ in found].count(200) == 15
-        [two, stream] = (json.loads(found[0][1])["translatedText"], found[13][1].decode())
-        model = load(path, device="cpu")
-        apart = [each.text for each in model.predict(["ba be bi.", "Ka le mo."])]
-        assert two == " ".join(apart)
-        assert stream.count("event: token") > 2
-        assert answers(address, [("/", None), ("/docs", None)]) == [(200, found[20][1])] * 2  # no page that needs torch
+        yield address
     finally:
         process.terminate()
         assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_what_needs_torch_is_refused_with_what_to_install(name: str, path: Path) -> None:
-    process, address = start(path, command=SERVERS[name])
+def test_answers_are_those_with_torch_to_the_byte(
+    without_torch: str, path: Path, expected: list[tuple[int, bytes]]
+) -> None:
+    found = answers(without_torch, ASKED)
+    for asked, one, other in zip(ASKED, found, expected, strict=True):
+        assert one == other, asked
+    assert [status for status, _ in found].count(200) == 15
+    [two, stream] = (json.loads(found[0][1])["translatedText"], found[13][1].decode())
+    model = load(path, device="cpu")
+    apart = [each.text for each in model.predict(["ba be bi.", "Ka le mo."])]
+    assert two == " ".join(apart)
+    assert stream.count("event: token") > 2
+    pages = answers(without_torch, [("/", None), ("/docs", None)])
+    assert pages == [(200, found[20][1])] * 2  # no page that needs torch
+
+
+def test_what_needs_torch_is_refused_with_what_to_install(without_torch: str, path: Path) -> None:
     needs: list[tuple[str, dict[str, Any] | None]] = [
         ("/v1/predict", {"texts": ["ba be"], "attention": True}),
         ("/v1/predict", {"texts": ["ba be"], "alignment": True}),
@@ -119,18 +129,12 @@ def test_what_needs_torch_is_refused_with_what_to_install(name: str, path: Path)
         ("/v1/explore/positions", {"length": 4, "width": 8}),
     ]
     tagged = {**TWO, "q": "ba <b>be</b> bi", "format": "html"}
-    try:
-        for asked, (status, body) in zip(needs, answers(address, needs), strict=True):
-            assert (status, "pip install" in body.decode()) == (400, True), (asked, body)
-        [(status, body)] = answers(address, [("/translate", tagged)])
-        text = load(path, device="cpu").predict("ba be bi").text
-        assert (status, json.loads(body)["translatedText"]) == (
-            200,
-            f"<b>{text}</b>",
-        )  # no attention says where the words went
-    finally:
-        process.terminate()
-        assert process.wait(60) == 0
+    for asked, (status, body) in zip(needs, answers(without_torch, needs), strict=True):
+        assert (status, "pip install" in body.decode()) == (400, True), (asked, body)
+    [(status, body)] = answers(without_torch, [("/translate", tagged)])
+    text = load(path, device="cpu").predict("ba be bi").text
+    told = json.loads(body)["translatedText"]
+    assert (status, told) == (200, f"<b>{text}</b>")  # no attention says where the words went
 
 
 ON_DEMAND = """
@@ -146,7 +150,8 @@ with TestClient(create_app(Models.open([path]))) as client:
 """
 
 
-def test_torch_is_loaded_when_it_is_needed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow  # those above start where torch cannot be, that below sees which requests load it
+def test_torch_is_loaded_when_it_is_needed(path: Path, with_torch: str) -> None:
     if any(each.exists() for each in choice.GPUS):
         pytest.skip("on a machine with a GPU torch computes from the beginning")
     asked = [{"texts": ["ba be"]}, {"texts": ["ba be"], "attention": True}, {"texts": ["ba"], "method": "sample"}]
@@ -154,13 +159,8 @@ def test_torch_is_loaded_when_it_is_needed(path: Path, monkeypatch: pytest.Monke
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [loaded for _, _, loaded in found] == [False, True, True]
-    process, address = start(path, "--engine", "torch", "--device", "cpu")
-    try:
-        with_torch = answers(address, [("/v1/predict", body) for body in asked])
-    finally:
-        process.terminate()
-        process.wait(60)
-    assert [(status, text.encode()) for status, text, _ in found] == with_torch
+    expected = answers(with_torch, [("/v1/predict", body) for body in asked])
+    assert [(status, text.encode()) for status, text, _ in found] == expected
 
 
 def test_engines_are_chosen(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
