@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,9 @@ from transduce.models.protocols import writes_at_once
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
 EVERY = [*MODELS, *DECODERS]
+SCORING = ("rotary", "alibi", "shaw", "t5", "learned", "cosine", "bilinear", "location_aware", "monotonic")
+"""Models that differ from another one in how they score and weigh, which a head's part of the output does not see."""
+HEADED = [pytest.param(name, marks=pytest.mark.slow) if name in SCORING else name for name in EVERY]
 
 
 def given_of(made: Pipeline) -> Given:
@@ -161,7 +164,7 @@ def without_columns(module: nn.Module, head: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", HEADED)
 def test_a_heads_importance_is_what_its_columns_of_the_output_matrix_do(name: str) -> None:
     made = pipeline(name)
     given = given_of(made)
@@ -259,27 +262,28 @@ def test_steps_end_in_the_captured_weights_and_in_the_modules_own_output(name: s
     given = given_of(made)
     texts = (TEXT, written(made, given))
     attention = _attention(made, given)
+    outputs: dict[str, list[Tensor]] = {layer.name: [] for layer in attention.layers}
+    with ExitStack() as hooks:
+        for part, kept in outputs.items():
+            hook = made.model.get_submodule(part).register_forward_hook(
+                lambda m, args, out, kept=kept: kept.append((out[0] if isinstance(out, tuple) else out)[0])
+            )
+            hooks.callback(hook.remove)
+        with capture(made.model):
+            _attention(made, given)
     for layer in attention.layers:
         if name == "ctc" and layer.part.kind != "encoder":
             with pytest.raises(InputError, match="several of which make one token"):
                 steps(made.model, made.task, given, texts, layer.name, 0, 0)
             continue
-        module = made.model.get_submodule(layer.name)
-        outputs: list[Tensor] = []
-        hook = module.register_forward_hook(
-            lambda m, args, out, kept=outputs: kept.append((out[0] if isinstance(out, tuple) else out)[0])
-        )
-        with capture(made.model):
-            _attention(made, given)
-        hook.remove()
-        own_TM = torch.cat(outputs)
-        for query in {0, layer.weights.shape[1] // 2, layer.weights.shape[1] - 1}:
-            for head in range(layer.part.heads):
-                found = steps(made.model, made.task, given, texts, layer.name, head, query)
-                _check_steps(found, layer.weights[head, query], own_TM[query])
-                assert len(found["joined"]) == layer.part.heads * len(found["head_output"])
-                width = len(found["head_output"])
-                assert found["joined"][head * width : (head + 1) * width] == found["head_output"]
+        own_TM = torch.cat(outputs[layer.name])
+        last, heads = layer.weights.shape[1] - 1, layer.part.heads
+        for query, head in {(0, 0), (last, heads - 1), *((last // 2, head) for head in range(heads))}:
+            found = steps(made.model, made.task, given, texts, layer.name, head, query)
+            _check_steps(found, layer.weights[head, query], own_TM[query])
+            assert len(found["joined"]) == heads * len(found["head_output"])
+            width = len(found["head_output"])
+            assert found["joined"][head * width : (head + 1) * width] == found["head_output"]
 
 
 def _check_steps(found: dict[str, Any], captured: Tensor, own: Tensor) -> None:

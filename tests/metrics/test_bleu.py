@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
@@ -120,6 +120,7 @@ def test_counts_are_summed_over_the_corpus_before_dividing() -> None:
     assert value == pytest.approx(75.0)
 
 
+@settings(max_examples=40)
 @given(sentences, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_the_formula_equals_unsmoothed_sacrebleu_with_one_reference(
     hypotheses: list[list[str]], max_order: int, random: random.Random

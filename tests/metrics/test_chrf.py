@@ -4,7 +4,7 @@ from collections import Counter
 from importlib.metadata import version
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
@@ -37,6 +37,7 @@ def grams(text: str, order: int) -> Counter[str]:
 corpus = st.lists(st.tuples(*[st.text("ab c", max_size=12)] * 2), min_size=1, max_size=4)
 
 
+@settings(max_examples=40)
 @given(corpus)
 def test_chrf_equals_its_definition(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = [list(side) for side in zip(*pairs, strict=True)]

@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import version
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import DefaultTokenizer
@@ -55,6 +55,7 @@ def test_two_references_are_pooled_by_the_formula_and_chosen_from_by_rouge_score
 texts = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=4))
 def test_the_corpus_figure_is_the_mean_of_rouge_scores_own(rows: list[tuple[str, str, str]]) -> None:
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"])
