@@ -15,7 +15,7 @@ import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect, sync_playwright
-from visiting import VIEWS, Visit, chromium, visiting
+from visiting import NAMES, VIEWS, Visit, chromium, visiting
 
 from random_models import listener, model_file
 from served import Server, serving
@@ -34,7 +34,7 @@ FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--use-fake-device-for-media
 def browser() -> Iterator[Browser]:
     """Chromium whose microphone beeps; a page that asks for it is allowed to hear it by its context's permissions."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(playwright), args=FLAGS)
+        started = playwright.chromium.launch(executable_path=chromium(playwright, NAMES[1:]), args=FLAGS)
         yield started
         started.close()
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 
-def chromium(playwright: Playwright) -> str:
+def chromium(playwright: Playwright, names: Sequence[str] = NAMES) -> str:
     """The browser's path; without one the test is skipped, or fails where TRANSDUCE_BROWSER=required."""
     own = playwright.chromium.executable_path
     asked = os.environ.get("TRANSDUCE_CHROMIUM")
-    found = asked or next(filter(None, map(shutil.which, NAMES)), None) or (own if Path(own).exists() else None)
+    found = asked or next(filter(None, map(shutil.which, names)), None) or (own if Path(own).exists() else None)
     if found:
         return found
     told = "no chromium: apt-get install chromium, or set TRANSDUCE_CHROMIUM to a browser's path"
