@@ -51,7 +51,7 @@ QUICK = {"cora", "g2p", "mutag", "ntm-copy", "tinyshakespeare"}  # each of anoth
 
 
 def shorten(data: dict[str, Any]) -> None:
-    """Sound is heard at one speed, strings of recordings are few, and so are pairs: to read all takes most of the time."""
+    """Sound at one speed, few strings of recordings, few pairs: reading all of them would take most of the time."""
     if "speeds" in data:
         data["speeds"] = []
     for file in (*data.get("train", ()), data.get("validation"), *data.get("test", {}).values()):
