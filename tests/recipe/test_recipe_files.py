@@ -58,7 +58,7 @@ def shorten(data: dict[str, Any]) -> None:
         if isinstance(file, dict) and file.get("strings"):
             file["strings"]["count"] = 50
     for file in data.get("train", ()):
-        if isinstance(file, dict) and "pairs" in file and not {"csv", "tmx"} & file.keys():
+        if isinstance(file, dict) and {"source", "tsv", "jsonl"} & file.keys():
             file["pairs"] = 1000
 
 
