@@ -78,7 +78,7 @@ def other_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def explored(trained_run: Path, other_models: Path) -> Iterator[Server]:
     """The explorer of a trained model and of others."""
     models = [f"digits={trained_run}", other_models / "random.safetensors", other_models / "language.safetensors"]

@@ -83,7 +83,7 @@ MADE = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The explorer of a random model of each task that draws."""
     folder = tmp_path_factory.mktemp("drawn")

@@ -21,7 +21,7 @@ def offline(served_file: Path) -> Pipeline:
     return load(served_file)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(served_file: Path) -> Iterator[Server]:
     """A server with the defaults and a generous queue."""
     with serving([served_file], queue=4096) as running:
