@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests live until the end: no collection of garbage need look at them again and again."""
+    """Exempt the collected tests from garbage collection, as thousands of them live until the end."""
     gc.collect()
     gc.freeze()
 
@@ -44,7 +44,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture(autouse=True)
 def own_threads() -> Iterator[None]:
-    """A test that lets torch compute with two threads lets no later one: theirs would wait for each other."""
+    """Restore the number of torch's threads: later tests would be slowed down by threads that wait for each other."""
     before = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else None
     yield
     if before:

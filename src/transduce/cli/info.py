@@ -75,7 +75,7 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _readable(told: dict[str, Any]) -> dict[str, Any]:
-    """Of `characters`, which are thousands in Chinese, how many each side has."""
+    """The same, with `characters` counted instead of listed: a model of Chinese has thousands."""
     from transduce.data.character_profile import CharacterProfile
 
     noted = told.get("characters")

@@ -75,7 +75,7 @@ def has_letters(text: str) -> bool:
 
 
 def has_letters_or_digits(text: str) -> bool:
-    """Whether there is anything in it but signs. Lines of a notation, as of phones or notes, may be digits alone."""
+    """Whether there is more in it than punctuation and symbols. A line of some notations is digits alone."""
     return any(map(str.isalnum, text))
 
 

@@ -133,7 +133,7 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     @cache
     def policy_of_docs() -> str:
-        """When somebody asks: FastAPI describes an API for half a second, which no server's start shall take."""
+        """Made at the first request: FastAPI takes half a second to describe an API, too long for every start."""
         return page_policy(api_page(app.openapi()))
 
     @app.get("/", include_in_schema=False)

@@ -123,7 +123,7 @@ class TimedSchedule:
         return Plan(update, done, ends, until, minutes, config.updates)
 
     def _pace(self, progress: Progress, window: float) -> float:
-        """Updates a second in the last so many seconds: the machine may have become faster or slower before."""
+        """Updates a second over the last `window` seconds, as the machine may have become faster or slower."""
         marks = self._marks
         while len(marks) > 1 and marks[1][1] <= progress.seconds - window:
             marks.popleft()
