@@ -35,10 +35,10 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kerne
 demo: $(STAMP)
 	$(BIN)/transduce demo
 
-# One worker a core, up to eight; a worker computes with one thread, see tests/conftest.py. What the tests of a file
-# share is made once, as one worker runs them all.
+# tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
+# made once, as one worker runs them all.
 # Compiled modules are kept wherever that was switched off: some hundred processes would each compile them again.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test test-all: export PYTHONDONTWRITEBYTECODE =
 

@@ -27,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: left out by `make test`; `make test-all` and .ci/run run it")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores, as tests also wait for servers, browsers and processes."""
+    return min(8, (os.cpu_count() or 1) + 1)
+
+
 def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection, as thousands of them live until the end."""
     gc.collect()

@@ -1,13 +1,17 @@
 """A real server on a free port, with a tiny random model, for tests over real sockets."""
 
+import asyncio
+import gc
 import os
 import re
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +74,19 @@ def serving(
             gate.open()
         server.should_exit = True
         thread.join(120)
-        assert not thread.is_alive()
+        assert not thread.is_alive(), everything_that_runs()
+
+
+def everything_that_runs() -> str:
+    """The stack of every thread and of every event loop's tasks: why a server does not stop."""
+    stacks = [f"thread {ident}\n{''.join(traceback.format_stack(top))}" for ident, top in sys._current_frames().items()]
+    for loop in [each for each in gc.get_objects() if isinstance(each, asyncio.AbstractEventLoop)]:
+        written = StringIO(f"{loop}\n")
+        written.seek(0, os.SEEK_END)
+        for task in asyncio.all_tasks(loop):
+            task.print_stack(file=written)
+        stacks.append(written.getvalue())
+    return "\n\n".join(stacks)
 
 
 def start(*arguments: str | Path, command: Sequence[str] = ("-m", "transduce")) -> tuple["subprocess.Popen[str]", str]:

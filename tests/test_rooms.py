@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -83,17 +84,20 @@ def imported(file: Path) -> set[str]:
     return {name for name in ours if name in FILES}
 
 
-IMPORTS = {module: imported(file) for module, file in FILES.items()}
+@cache
+def imports() -> dict[str, set[str]]:
+    """What each module imports; made by the first test that asks, as every worker loads this file."""
+    return {module: imported(file) for module, file in FILES.items()}
 
 
 @pytest.mark.parametrize("module", FILES)
 def test_imports_go_only_downwards(module: str) -> None:
-    upwards = sorted(other for other in IMPORTS[module] if floor(other) > floor(module))
+    upwards = sorted(other for other in imports()[module] if floor(other) > floor(module))
     assert not upwards, f"{module} imports upwards: {upwards}"
 
 
 def test_no_two_files_need_each_other() -> None:
-    TopologicalSorter(IMPORTS).prepare()  # raises CycleError, which names them
+    TopologicalSorter(imports()).prepare()  # raises CycleError, which names them
 
 
 def test_every_room_is_there() -> None:
@@ -107,7 +111,7 @@ def test_at_the_top_stand_three_files() -> None:
 
 def test_there_are_at_most_fourteen_levels() -> None:
     needs: dict[str, set[str]] = {room: set() for room in ROOMS}
-    for module, others in IMPORTS.items():
+    for module, others in imports().items():
         room = module.split(".")[0]
         needs[room] |= {other.split(".")[0] for other in others} - {room}
     levels: dict[str, int] = {}

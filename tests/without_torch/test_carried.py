@@ -18,8 +18,6 @@ from served import start
 from transduce.kernels.native import kernels
 
 CARRIED = loaded("packaging/runtime/carried.py")
-MODULES = CARRIED.carried()
-ALONE = CARRIED.carried(without=CARRIED.SERVER)
 BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
 SERVED_BY = {"fastapi", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn"}  # its extra `serve`
 OPTIONAL = {"fsspec", "rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
@@ -35,20 +33,32 @@ def libraries(module: str) -> tuple[set[str], set[str]]:
     return first, all_of_them
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_no_module_needs_more_than_the_package_brings(module: str) -> None:
-    at_load, everything = libraries(module)
-    known = BUILT_ON if module in ALONE else BUILT_ON | SERVED_BY
-    assert at_load <= known
-    assert everything <= known | OPTIONAL
-    assert not CARRIED.needs_torch(module)
+@pytest.fixture(scope="module")
+def modules() -> set[str]:
+    """All that are carried. Here and not above: every worker loads this file, and one runs it."""
+    return {*CARRIED.carried()}
 
 
-def test_modules_are_followed() -> None:
-    assert {"transduce.without_torch.translator", "transduce.kernels.native.openmp", "transduce.cli.text"} <= {*MODULES}
-    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.serve.pipeline_model"} & {*MODULES}
-    assert "transduce.core.config" not in ALONE
-    assert {"transduce.core.config", "transduce.serve.app", "transduce.serve.kernels_model"} <= {*MODULES}
+@pytest.fixture(scope="module")
+def alone() -> set[str]:
+    """Those that are carried without the server."""
+    return {*CARRIED.carried(without=CARRIED.SERVER)}
+
+
+def test_no_module_needs_more_than_the_package_brings(modules: set[str], alone: set[str]) -> None:
+    for module in modules:
+        at_load, everything = libraries(module)
+        known = BUILT_ON if module in alone else BUILT_ON | SERVED_BY
+        assert at_load <= known, module
+        assert everything <= known | OPTIONAL, module
+        assert not CARRIED.needs_torch(module), module
+
+
+def test_modules_are_followed(modules: set[str], alone: set[str]) -> None:
+    assert {"transduce.without_torch.translator", "transduce.kernels.native.openmp", "transduce.cli.text"} <= modules
+    assert not {"transduce.recipe.recipe", "transduce.training.memory", "transduce.serve.pipeline_model"} & modules
+    assert "transduce.core.config" not in alone
+    assert {"transduce.core.config", "transduce.serve.app", "transduce.serve.kernels_model"} <= modules
     assert CARRIED.needs_torch("transduce.layers.stack")
     assert CARRIED.renamed("from transduce.core import x  # pip install transduce.\n") == (
         "from transduce_runtime.core import x  # pip install transduce.\n"
