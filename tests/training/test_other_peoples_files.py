@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -156,7 +157,7 @@ def test_a_run_with_a_link_to_a_file_elsewhere_is_refused(tiny_recipe: Path, tmp
     claim(run, load_recipe(tiny_recipe))
     (tmp_path / "theirs").write_text("theirs")
     (run / "log.jsonl").symlink_to("../theirs")
-    with pytest.raises(InputError, match=r"log\.jsonl: this is a link to .*theirs, which training would overwrite"):
+    with pytest.raises(InputError, match=r"log\.jsonl: this is a link to .*theirs, which would be overwritten"):
         check_directory(run)
     (run / "log.jsonl").unlink()
     (run / "log.jsonl").symlink_to("recipe.toml")
@@ -165,6 +166,77 @@ def test_a_run_with_a_link_to_a_file_elsewhere_is_refused(tiny_recipe: Path, tmp
     (run / "held_out" / "test.source").symlink_to("../../theirs")
     with pytest.raises(InputError, match=r"test\.source: this is a link to .*theirs"):
         check_directory(run)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder of somebody's own."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "attention.png").write_text("a picture")
+    return folder
+
+
+@pytest.mark.parametrize("link", ["figures", "checkpoints", "teachers/1", "translations", ".lock"])
+@pytest.mark.parametrize("end", ["", "absent"])
+def test_a_link_out_of_the_run_is_refused_whatever_it_leads_to(
+    link: str, end: str, tiny_recipe: Path, tmp_path: Path, elsewhere: Path
+) -> None:
+    run = tmp_path / "run"
+    claim(run, load_recipe(tiny_recipe))
+    (run / link).parent.mkdir(exist_ok=True)
+    (run / link).symlink_to(elsewhere / end)
+    before = contents(elsewhere)
+    with pytest.raises(InputError, match=rf"{link}: this is a link to {elsewhere / end}, .*--run"):
+        transduce.train(tiny_recipe, run, quiet=True)
+    assert contents(elsewhere) == before
+
+
+def test_data_in_a_run_may_be_links(tmp_path: Path, elsewhere: Path) -> None:
+    run = tmp_path / "run"
+    (run / "corpus").mkdir(parents=True)
+    (run / "corpus" / "train.en").symlink_to(elsewhere / "attention.png")
+    check_directory(run, data=["corpus"])
+    with pytest.raises(InputError, match=r"train\.en: this is a link"):
+        check_directory(run, own=["corpus"])
+
+
+@pytest.mark.usefixtures("as_before")
+@pytest.mark.parametrize("command", ["train", "finish", "compare", "distill", "translate-back", "demo", "new"])
+def test_no_command_follows_a_link_out_of_a_run(
+    command: str,
+    tiny_run: Path,
+    tiny_recipe: Path,
+    tiny_corpus: Path,
+    tmp_path: Path,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run, text = tmp_path / "run", str(tiny_corpus / "test.digits")
+    shutil.copytree(tiny_run, run)
+    (run / "compare.json").touch()
+    (run / "report.json").unlink()
+    shutil.rmtree(run / "figures", ignore_errors=True)
+    (run / "figures").symlink_to(elsewhere)
+    (run / "mine.toml").symlink_to(elsewhere / "mine.toml")
+    words = {
+        "train": ["train", str(tiny_recipe), "--run", str(run)],
+        "finish": ["train", "--finish", str(run)],
+        "compare": ["compare", str(COMPARISON), f"data.root={tiny_corpus}", "--run", str(run)],
+        "distill": ["distill", str(tiny_run), "--source", text, "--output", str(run)],
+        "translate-back": ["translate-back", str(tiny_run), "--text", text, "--output", str(run)],
+        "demo": ["demo", "--run", str(run)],
+        "new": ["new", str(run / "mine.toml"), "--source", text, "--target", text],
+    }
+    monkeypatch.setattr(sys, "argv", ["transduce", *words[command]])
+    before = contents(elsewhere)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert contents(elsewhere) == before
+    said = capsys.readouterr().err
+    assert "this is a link to" in said or "there is such a file already" in said
 
 
 def test_a_name_is_no_path() -> None:

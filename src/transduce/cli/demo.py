@@ -49,7 +49,7 @@ def demo(
 
     console = make_console()
     recipe = _recipe(run / CORPUS, overrides or [])
-    check_directory(run, [CORPUS])
+    check_directory(run, data=[CORPUS])
     check_recipe(run, recipe)
     corpus = _corpus(run / CORPUS, console)
     pipeline = _trained(recipe, run, console)

@@ -52,7 +52,7 @@ def new(
         problems.append("expected the data: name it with --source, and with --target where it is in two files.")
     if file.suffix != ".toml":
         problems.append(f"{file}: expected the name of a recipe, which ends in .toml.")
-    if file.exists() and not force:
+    if (file.exists() or file.is_symlink()) and not force:
         problems.append(f"{file}: there is such a file already. Choose another name, or replace it with --force.")
     if problems or source is None:
         raise InputError(problems)

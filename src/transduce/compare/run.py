@@ -26,7 +26,7 @@ from transduce.compare.results import Costs, FinishedRun, joined_results, make_r
 from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError, TransduceError
-from transduce.core.folders import check_folder
+from transduce.core.folders import check_folder, check_inside
 from transduce.data.columns import Columns
 from transduce.recipe.recipe import Recipe, Table
 from transduce.runtime import child_process
@@ -85,9 +85,10 @@ def run_comparison(comparison: ComparisonConfig, folder: Path, display: Display)
 
 
 def _claim(folder: Path) -> None:
-    """The folder of a comparison. Raises InputError where there can be none, or it holds other files."""
+    """The folder of a comparison. Raises InputError where there can be none, or it holds what is not ours."""
     if not any((folder / each).exists() for each in OURS):
         check_folder(folder, why=" and no comparison")
+    check_inside(folder)
     make_folder(folder)
     (folder / LOCK).touch()
 

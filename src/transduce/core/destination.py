@@ -20,7 +20,13 @@ from transduce.core.errors import InputError
 from transduce.core.printable import printable
 
 LINKS = 40  # that may follow each other, as in Linux
-REFUSED = {stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a disk"}
+NO_FILES = {
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a disk",
+    stat.S_IFCHR: "a device",
+    stat.S_IFIFO: "a pipe",
+}
+REFUSED = {stat.S_IFDIR: "a folder"} | {kind: NO_FILES[kind] for kind in (stat.S_IFSOCK, stat.S_IFBLK)}
 
 
 def file_to_write(path: Path) -> Path | None:

@@ -27,7 +27,7 @@ from transduce.bulk.job import Placement
 from transduce.bulk.predicting import PredictingWorker
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
-from transduce.core.folders import check_folder
+from transduce.core.folders import check_folder, check_inside
 from transduce.data.corpus import TextFile, read_text
 from transduce.data.files import count_lines, fingerprint, writing
 from transduce.data.pair_files import PairFiles
@@ -189,8 +189,9 @@ def _claim(folder: Path, plan: Table) -> bool:
     """Whether `folder` holds this distillation, finished; an empty folder is made its own.
 
     Raises:
-        InputError: it holds another one, or other files.
+        InputError: it holds another one, other files, or links that lead out of it.
     """
+    check_inside(folder, option="--output")
     noted = next((path for path in (folder / REPORT, folder / "parts" / "plan.json") if path.exists()), None)
     if noted is None:
         check_folder(folder, own=["parts"], why=" and no distillation", option="--output")

@@ -50,8 +50,8 @@ def planned_run(
     """
     asked = json.loads(json.dumps({**named.to_dict(), "minutes": minutes, **asked}))
     earlier = earlier_plan(run, asked)
-    if earlier is None and not dry_run:
-        check_directory(run, within(run, named.source.parent))  # before hours of measuring
+    if not dry_run:
+        check_directory(run, data=within(run, named.source.parent))  # before hours of measuring
     plan = earlier or make_plan(named, given, minutes, display, run.name, force or dry_run, since)
     display.console.print(decisions_table(plan))
     display.console.print(plan.promised.sentence(), highlight=False)

@@ -192,6 +192,7 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
         raise InputError(
             f"{run}: there is no checkpoint yet, so there is nothing to finish. Start with `transduce train`."
         )
+    make_directory(run, recipe)
     recipe = _as_planned(with_earlier_batch(recipe, run), run)
     report = finished_report(run, recipe)
     if report is not None:

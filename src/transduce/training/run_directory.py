@@ -12,7 +12,7 @@ from typing import Any
 
 from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
-from transduce.core.folders import check_folder
+from transduce.core.folders import check_folder, check_inside
 from transduce.core.model_file import find_model_file
 from transduce.core.names import checked_name
 from transduce.core.run_paths import from_run
@@ -26,7 +26,6 @@ NOTED = "data.json"
 HELD_OUT = "held_out"  # a folder with the pairs that were drawn; runs with version 1 of the draw began without
 PLAN = "plan.json"
 BEGUN = ("job.json", "failed.txt", "memory.json")  # what may be noted in a run before its recipe is
-BELOW = (HELD_OUT, "figures", "checkpoints", "tensorboard", "outputs")  # folders that training writes files into
 FIRST = ("teachers", "reverse")  # runs of the models that are trained first
 MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "search")
 MAY_GROW = ("training.updates", "training.patience")
@@ -53,9 +52,9 @@ def make_directory(run: Path, recipe: Recipe | None = None) -> None:
         recipe: what is trained there; its data may lie in the directory.
 
     Raises:
-        InputError: there can be none of this name; it holds other files than those of a run.
+        InputError: see `check_directory`.
     """
-    check_directory(run, [] if recipe is None else within(run, getattr(recipe.data, "root", ".")))
+    check_directory(run, data=[] if recipe is None else within(run, getattr(recipe.data, "root", ".")))
     make_folder(run)
 
 
@@ -67,24 +66,24 @@ def make_folder(run: Path) -> None:
         raise _impossible(run, error) from error
 
 
-def check_directory(run: Path, own: Iterable[str] = ()) -> None:
-    """Whether a training may write into `run`. own: names in it that belong to the training, too.
+def check_directory(run: Path, own: Iterable[str] = (), data: Iterable[str] = ()) -> None:
+    """Whether a training may write into `run`; all that write into one ask first.
+
+    Args:
+        own: names in it that belong to the training, too.
+        data: the same of what is only read.
 
     Raises:
-        InputError: it holds files, and is no run; or a run's file is a link to one that lies elsewhere.
+        InputError: there can be none of this name; it holds files, and is no run; or something in it is a link that
+            leads out of it, or no file.
     """
     try:
         ours = is_run(run)
     except OSError as error:  # of a name that there cannot be
         raise _impossible(run, error) from error
     if not ours:
-        check_folder(run, {*BEGUN, *own}, f" and no {RESOLVED} of a training")
-    for each in (*run.glob("*"), *(file for name in BELOW for file in (run / name).glob("*"))):
-        if each.is_symlink() and each.is_file() and not each.resolve().is_relative_to(run.resolve()):
-            raise InputError(
-                f"{each}: this is a link to {each.resolve()}, which training would overwrite. Delete the link, or "
-                "choose another directory with --run."
-            )
+        check_folder(run, {*BEGUN, *own, *data}, f" and no {RESOLVED} of a training")
+    check_inside(run, {*data})
 
 
 def _impossible(run: Path, error: OSError) -> InputError:
