@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,6 +117,22 @@ def test_what_is_wrong_is_said(
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out.html").exists()
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_a_page_takes_no_place_of_a_runs_file(
+    other: bool, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    before = (run / "log.jsonl").read_bytes()
+    read = [str(tiny_run), "--run", str(run)] if other else [str(run)]
+    words = ["explore", *read, "--file", str(run / "log.jsonl"), "--text", "1 2"]
+    monkeypatch.setattr(sys, "argv", ["transduce", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "log.jsonl: this is a file of the run" in capsys.readouterr().err
+    assert (run / "log.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(

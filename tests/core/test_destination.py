@@ -7,13 +7,21 @@ import subprocess
 import sys
 import tempfile
 import threading
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+from transduce.api.data import FOLDER as DATA
+from transduce.compare.worker import FAILED, MEASURED, MEMORY
 from transduce.core.atomic import write_text, writing
-from transduce.core.destination import check_output
+from transduce.core.destination import OF_RUNS, check_output
 from transduce.core.errors import InputError, TransduceError
+from transduce.core.model_file import NAME
+from transduce.runtime.event_log import NAME as LOG
+from transduce.runtime.event_log import REPORT
+from transduce.training.checkpoint import FOLDER
+from transduce.training.run_directory import BEGUN, FIRST, HELD_OUT, NOTED, PLAN
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and devices of POSIX")
 
@@ -176,6 +184,52 @@ def test_an_output_is_no_input_by_any_name(tmp_path: Path) -> None:
     check_output(page, [model, tmp_path / "run", Path("It rains. " * 1000), Path("nul\0")])
     check_output(tmp_path / "new", [tmp_path / "new"])
     check_output("/dev/null", [Path("/dev/null")])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """What a run looks like from outside."""
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in (
+        "model.safetensors",
+        "recipe.toml",
+        "log.jsonl",
+        "mine.txt",
+        "checkpoints/update-00000001.safetensors",
+    ):
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["log.jsonl", "recipe.toml", "mine.txt", "checkpoints/update-00000001.safetensors"]  # are there
+    + ["report.json", "report-00000001.json", "checkpoints/new.txt", ".lock"],  # may come
+)
+def test_an_output_is_no_file_of_the_run_that_is_read(name: str, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(run / name)
+    (tmp_path / "run2").symlink_to("run")
+    for output in (run / name, tmp_path / "link", tmp_path / "run2" / name):
+        for given in (run, run / "model.safetensors", tmp_path / "run2", run / "checkpoints" / "absent"):
+            with pytest.raises(InputError, match=r"--output .*: this is a(n input| file of the run .*/run2?, which)"):
+                check_output(output, [None, given], "--output")
+    check_output(run / name, [tmp_path / "text"])
+
+
+def test_an_output_may_be_a_new_file_beside_those_of_a_run(run: Path, tmp_path: Path) -> None:
+    check_output(run / "page.html", [run])
+    check_output(tmp_path / "recipe.toml", [run])
+    check_output("/dev/stdout", [run])
+    (run / "log.jsonl").unlink()
+    (run / "checkpoints").rename(tmp_path / "checkpoints2")
+    check_output(run / "mine.txt", [run])  # a folder of one's own, with a recipe
+
+
+def test_the_names_of_a_runs_files_are_known(tiny_run: Path) -> None:
+    named = [NOTED, HELD_OUT, PLAN, *BEGUN, *FIRST, FOLDER, DATA, MEASURED, FAILED, MEMORY, LOG, REPORT, NAME]
+    written = [path.name for path in tiny_run.iterdir()]
+    assert not [name for name in (*named, *written) if not any(fnmatch(name, each) for each in OF_RUNS)]
 
 
 def test_an_output_is_not_what_standard_input_comes_from(tmp_path: Path) -> None:

@@ -205,6 +205,8 @@ def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", 
     from transduce.tasks.translation import TranslationData
 
     data = recipe.data
+    for output in cleans:
+        check_output(output, [path])
     if isinstance(data, SpeechData):
         if any(cleans):
             raise InputError("--clean-source and --clean-target are for pairs of texts, not for recordings.")

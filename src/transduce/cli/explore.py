@@ -53,7 +53,7 @@ def explore(
     models, search = models_and_search(models, {})
     use = ModelUse(trust_code, device=device, files=True, search=search, engine="torch")
     if file:
-        check_output(file, [*(named_model(each)[1] for each in models), *map(Path, text or [])], "--file")
+        check_output(file, [*(named_model(each)[1] for each in models), run, *map(Path, text or [])], "--file")
     opened = Models.open(models, use, run)
     if file:
         _write(opened, file, text or [])

@@ -42,7 +42,7 @@ def shortlist(
     from transduce.cli.training_data import training_data
     from transduce.core.atomic import human_size
     from transduce.core.cache import cache_folder
-    from transduce.core.destination import check_output
+    from transduce.core.destination import check_output, same_file
     from transduce.core.errors import InputError
     from transduce.core.model_file import find_model_file, read_model_file, save_model_file
     from transduce.data.files import count_lines
@@ -57,7 +57,8 @@ def shortlist(
     sides = tokenizers_of(file)
     data = training_data(path, recipe, "--recipe", trust_code)
     read = [each for files in data.corpora() for each in files.paths(Path(data.root))]
-    check_output(output, [recipe, *read], "--output")
+    if output is None or not same_file(output, path):  # as by default
+        check_output(output, [path, recipe, *read], "--output")
     lines = sum(count_lines(files.paths(Path(data.root))[0]) for files in data.corpora())
     with bar("tokenising", lines) as advance:
         stores = training_stores(data, sides, cache_folder(), tell, advance)

@@ -12,13 +12,20 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO
 
 from transduce.core.errors import InputError
 from transduce.core.printable import printable
 
+RUN = ("data.json", "log.jsonl", "checkpoints")  # one of which lies beside the recipe.toml of a run
+OF_RUNS = (  # names of what a run writes, in its directory
+    *("recipe.toml", "data.json", "plan.json", "job.json", "memory.json", "measured.json", "failed.txt", ".*"),
+    *("log.jsonl", "report.json", "report-*.json", "model.safetensors"),
+    *("checkpoints", "data", "figures", "held_out", "outputs", "reverse", "teachers", "tensorboard", "translations"),
+)
 LINKS = 40  # that may follow each other, as in Linux
 NO_FILES = {
     stat.S_IFSOCK: "a socket",
@@ -102,6 +109,8 @@ def own_descriptor(path: Path) -> int | None:
 def check_output(output: str | os.PathLike[str] | None, inputs: Iterable[Path | None], called: str = "") -> None:
     """Refuses an output that would take the place of an input, under whatever name: a link, or a hard link.
 
+    In the run directory of an input, such as that of a model, an output is a new file of a name that no run writes.
+
     Args:
         output: a path or a URL; None = there is none.
         inputs: files; model files also as the directory of their run, members of archives as `a.zip/member`. What
@@ -109,17 +118,54 @@ def check_output(output: str | os.PathLike[str] | None, inputs: Iterable[Path | 
         called: the option that names the output, for the message.
 
     Raises:
-        InputError: the output is an input.
+        InputError: the output is an input, or a file of its run.
     """
-    if output is not None and any(same_file(Path(output), each) for path in inputs if path for each in _files(path)):
+    inputs = [each for each in inputs if each is not None]
+    if output is not None and any(same_file(Path(output), each) for path in inputs for each in _files(path)):
         raise InputError(f"{called} {output}: this is an input; name another file.".strip())
     if output is not None and _is_standard_input(Path(output)):
         raise InputError(f"{called} {output}: standard input comes from this file; name another one.".strip())
+    if output is not None and (run := next((run for run in _runs(inputs) if _is_of_run(Path(output), run)), None)):
+        raise InputError(
+            f"{called} {output}: this is a file of the run {run}, which is read; name a file elsewhere, or a new one "
+            "that no run writes.".strip()
+        )
 
 
 def _files(path: Path) -> list[Path]:
     """What a write to any of them would destroy of the input at `path`."""
     return [path, path / "model.safetensors", *path.parents]
+
+
+def _runs(inputs: Iterable[Path]) -> Iterator[Path]:
+    """The run directories that inputs lie in, or are."""
+    for path in inputs:
+        for folder in {place for each in (path.absolute(), _end(path)) for place in (each, *each.parents)}:
+            if _exists(folder / "recipe.toml") and any(_exists(folder / name) for name in RUN):
+                yield folder
+
+
+def _is_of_run(output: Path, run: Path) -> bool:
+    """Whether a write to `output` replaces what is in the run, or makes what the run may write itself."""
+    end, around = _end(output), _end(run)
+    if own_descriptor(output) is not None or around not in end.parents:
+        return False
+    return end.is_file() or any(fnmatch(end.relative_to(around).parts[0], name) for name in OF_RUNS)
+
+
+def _end(path: Path) -> Path:
+    """Where its links lead."""
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError):  # of what is no path
+        return path
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def same_file(one: Path, other: Path) -> bool:
