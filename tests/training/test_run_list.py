@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,19 @@ def test_a_training_begins_though_somebody_lists_the_run(tmp_path: Path) -> None
         threading.Timer(0.05, fcntl.flock, [looked_at, fcntl.LOCK_UN]).start()
         with alone_in(tmp_path):
             pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
+@pytest.mark.parametrize("make", [Path.hardlink_to, Path.symlink_to, lambda lock, _: os.mkfifo(lock)])
+def test_a_lock_that_is_somebodys_file_or_none_is_refused(make: Callable[[Path, Path], None], tmp_path: Path) -> None:
+    mine, run = tmp_path / "mine", tmp_path / "run"
+    mine.write_text("my notes")
+    run.mkdir()
+    make(run / ".lock", mine)
+    with pytest.raises(InputError, match=r"\.lock: expected a file of this run alone"), alone_in(run):
+        pass
+    assert mine.read_text() == "my notes"
+    assert (run / ".lock").lstat()
 
 
 def test_runs_are_found_in_folders_but_not_in_runs(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ def alone_in(run: Path, patience: float = 0.0) -> Iterator[None]:
         patience: seconds to wait for another one, that may only be saving.
 
     Raises:
-        InputError: another process trains there, and which one; nothing can be written there.
+        InputError: another process trains there, and which one; nothing can be written there; its lock is no file of
+            its own.
     """
     if sys.platform == "win32":
         yield
@@ -67,11 +69,16 @@ def _locked(run: Path, until: float) -> BinaryIO:
     path = run / NAME
     while True:
         try:
-            file = path.open("ab", buffering=0)
+            file = open(path, "ab", buffering=0, opener=_opened)
         except OSError as error:
+            if path.is_symlink():
+                raise _not_own(path) from error
             raise InputError(
                 f"{run}: cannot be written to: {error.strerror}. Choose another directory with --run."
             ) from error
+        if not _is_own(file):
+            file.close()
+            raise _not_own(path)
         if _lock(file) and _is_at(path, file):
             return file
         file.close()
@@ -84,6 +91,24 @@ def _locked(run: Path, until: float) -> BinaryIO:
                 "choose another directory with --run."
             )
         time.sleep(LOOK)
+
+
+def _opened(path: str, flags: int) -> int:
+    """A pipe, too, which nobody reads; no link is followed."""
+    return os.open(path, (flags & ~os.O_WRONLY) | os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666)
+
+
+def _is_own(file: BinaryIO) -> bool:
+    """Whether nobody else's file is written: it is one, and has no second name (a hard link)."""
+    found = os.fstat(file.fileno())
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+
+
+def _not_own(path: Path) -> InputError:
+    return InputError(
+        f"{path}: expected a file of this run alone; this is a link to another one, or no file. Delete it, or choose "
+        "another directory with --run."
+    )
 
 
 def _lock(file: BinaryIO) -> bool:
