@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,10 +30,10 @@ READ = [  # keys of a report that is whole
 ]
 
 
-def refused(recipe: Path, run: Path) -> str:
+def refused(recipe: Path, run: Path, *overrides: str) -> str:
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     with pytest.raises(InputError) as raised:
-        run_training(load_recipe(recipe), run, Display(Console(file=io.StringIO())))
+        run_training(load_recipe(recipe, list(overrides)), run, Display(Console(file=io.StringIO())))
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     return str(raised.value)
 
@@ -53,6 +55,16 @@ def test_spoilt_fingerprints_are_named(tiny_recipe: Path, copied: Path, content:
 def test_a_spoilt_recipe_is_named(tiny_recipe: Path, copied: Path, content: str) -> None:
     (copied / "recipe.toml").write_text(content)
     assert "recipe.toml: the recipe of this run" in refused(tiny_recipe, copied)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
+@pytest.mark.parametrize(
+    "name", ["recipe.toml", "data.json", "report.json", "log.jsonl", "plan.json", "model.safetensors", ".lock"]
+)
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(name: str, tiny_recipe: Path, copied: Path) -> None:
+    (copied / name).unlink(missing_ok=True)
+    os.mkfifo(copied / name)
+    assert name in refused(tiny_recipe, copied, "training.updates=26")
 
 
 def test_a_limit_that_is_no_number_is_another_recipe(tiny_recipe: Path, copied: Path) -> None:

@@ -120,12 +120,12 @@ def check_output(output: str | os.PathLike[str] | None, inputs: Iterable[Path | 
     Raises:
         InputError: the output is an input, or a file of its run.
     """
-    inputs = [each for each in inputs if each is not None]
-    if output is not None and any(same_file(Path(output), each) for path in inputs for each in _files(path)):
+    given = [each for each in inputs if each is not None]
+    if output is not None and any(same_file(Path(output), each) for path in given for each in _files(path)):
         raise InputError(f"{called} {output}: this is an input; name another file.".strip())
     if output is not None and _is_standard_input(Path(output)):
         raise InputError(f"{called} {output}: standard input comes from this file; name another one.".strip())
-    if output is not None and (run := next((run for run in _runs(inputs) if _is_of_run(Path(output), run)), None)):
+    if output is not None and (run := next((run for run in _runs(given) if _is_of_run(Path(output), run)), None)):
         raise InputError(
             f"{called} {output}: this is a file of the run {run}, which is read; name a file elsewhere, or a new one "
             "that no run writes.".strip()

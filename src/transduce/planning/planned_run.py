@@ -8,6 +8,7 @@ from rich.console import Console
 
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
+from transduce.core.regular_file import read_text
 from transduce.core.run_paths import from_run, in_run
 from transduce.core.trust import check_code
 from transduce.planning.decisions import Decision
@@ -92,14 +93,14 @@ def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
     """
     path = run / NAME
     try:
-        noted = in_run(json.loads(path.read_text(encoding="utf-8")), run)
+        noted = in_run(json.loads(read_text(path)), run)
         before = noted["asked"]
         check_code(noted["table"], str(path), trust_code=None)
         decisions = [Decision(**each) for each in noted["decisions"]]
         plan = TrainingPlan(noted["name"], noted["table"], decisions, Promise(**noted["promised"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError) as error:
         raise InputError(f"{path}: cannot be read: {error}. Choose another run directory (--run).") from error
     if different := sorted(key for key in {*before, *asked} if before.get(key) != asked.get(key)):
         raise InputError(

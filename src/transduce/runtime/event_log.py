@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from transduce.core.errors import TransduceError
+from transduce.core.errors import InputError, TransduceError
 from transduce.core.extras import library
+from transduce.core.regular_file import read_bytes
 from transduce.core.tensor_file import write_text
 
 NAME = "log.jsonl"
@@ -72,9 +73,20 @@ class SilentLog(Log):
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a log; a line that was cut off by a kill or a full disk is left out. No log, no events."""
-    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    """The events of a log; a line that was cut off by a kill or a full disk is left out. No log, no events.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    lines = _content(path).split(b"\n") if path.exists() else []
     return [event for line in lines if (event := _event(line))]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}. Delete it.") from error
 
 
 def read_from(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:

@@ -24,6 +24,7 @@ import torch
 
 from transduce.core.atomic import human_size
 from transduce.core.padded import Padded, nodes
+from transduce.core.regular_file import read_text
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
@@ -82,7 +83,7 @@ def with_earlier_batch(recipe: Recipe, run: Path) -> Recipe:
     if recipe.batch.tokens != "auto" or not resolved.exists():
         return recipe
     try:
-        before = tomllib.loads(resolved.read_text(encoding="utf-8"))
+        before = tomllib.loads(read_text(resolved))
         tokens, accumulate = before["batch"]["tokens"], before["training"]["accumulate"]
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return recipe  # `check_recipe` says what is wrong with it

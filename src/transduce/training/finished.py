@@ -7,6 +7,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
+from transduce.core.regular_file import read_text
 from transduce.core.tensor_file import read_metadata
 from transduce.data.corpus import provenance
 from transduce.data.files import fingerprint
@@ -34,7 +35,7 @@ def finished_report(run: Path, recipe: Recipe) -> Report | None:
             checkpoints are gone.
     """
     report = read_report(run)
-    if report is None or not _holds_a_model(run / NAME):
+    if report is None or not (run / NAME).is_file() or not _holds_a_model(run / NAME):
         return None
     recipe = with_earlier_batch(recipe, run)
     check_recipe(run, recipe)
@@ -55,7 +56,7 @@ def finished_report(run: Path, recipe: Recipe) -> Report | None:
 def read_report(run: Path) -> Report | None:
     """What a training wrote at its end, or `--finish` before; None where there is none that is whole."""
     try:
-        report = json.loads((run / REPORT).read_text(encoding="utf-8"))
+        report = json.loads(read_text(run / REPORT))
     except (OSError, ValueError, RecursionError):
         return None
     return report if isinstance(report, dict) and _is_whole(report) else None
@@ -152,10 +153,10 @@ def _progress(run: Path, report: Report) -> Progress:
     """Where it stands: the report says it, those of earlier versions with the help of the newest checkpoint."""
     if "progress" in report:
         return Progress.from_dict(report["progress"])
-    for path in sorted((run / FOLDER).glob(PATTERN), reverse=True):
+    for path in filter(Path.is_file, sorted((run / FOLDER).glob(PATTERN), reverse=True)):
         try:
             return Progress.from_dict(json.loads(read_metadata(path)["progress"]))
-        except (InputError, KeyError, ValueError, TypeError):
+        except (InputError, KeyError, ValueError, TypeError, RecursionError):
             continue
     training = report["training"]
     return Progress(update=int(training["updates"]), seconds=float(training["seconds"]))

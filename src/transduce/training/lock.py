@@ -69,7 +69,7 @@ def _locked(run: Path, until: float) -> BinaryIO:
     path = run / NAME
     while True:
         try:
-            file = open(path, "ab", buffering=0, opener=_opened)
+            file = open(path, "ab", buffering=0, opener=_opened)  # noqa: SIM115 (the caller's)
         except OSError as error:
             if path.is_symlink():
                 raise _not_own(path) from error

@@ -15,6 +15,7 @@ from transduce.core.errors import InputError
 from transduce.core.folders import check_folder, check_inside
 from transduce.core.model_file import find_model_file
 from transduce.core.names import checked_name
+from transduce.core.regular_file import read_text
 from transduce.core.run_paths import from_run
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
@@ -100,7 +101,7 @@ def is_run(folder: Path) -> bool:
 def _is_plan(path: Path) -> bool:
     """Whether a training without a recipe has noted there what it decided."""
     try:
-        return {"asked", "table", "promised"} <= json.loads(path.read_text(encoding="utf-8")).keys()
+        return {"asked", "table", "promised"} <= json.loads(read_text(path)).keys()
     except (OSError, ValueError, RecursionError, AttributeError):
         return False
 
@@ -110,7 +111,7 @@ def _is_resolved(path: Path) -> bool:
     import tomli_w
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         table = tomllib.loads(text)
         return text == tomli_w.dumps(table) and {"name", *SECTIONS} <= table.keys()
     except (OSError, ValueError, RecursionError, TypeError):
@@ -237,7 +238,7 @@ def resolved_table(run: Path) -> Table | None:
     """
     path = run / RESOLVED
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(read_text(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -277,7 +278,7 @@ def check_data(run: Path, fingerprints: Mapping[str, Any]) -> None:
 
 def _read_noted(path: Path) -> Table:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
         if isinstance(found, dict):
             return found
         problem = "expected a table"

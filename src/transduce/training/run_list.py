@@ -7,7 +7,6 @@ run's line. Nothing here imports torch.
 import json
 import math
 import os
-import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
+from transduce.core.regular_file import read_bytes
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT
 from transduce.training.lock import is_held
@@ -144,7 +144,7 @@ def facts_of(run: Path) -> RunFacts:
 
 def _recipe(run: Path, problems: list[str]) -> Table:
     try:
-        return tomllib.loads(_read(run / RECIPE, RECIPE_BYTES).decode("utf-8"))
+        return tomllib.loads(read_bytes(run / RECIPE, RECIPE_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{RECIPE}: {_why(error)}")
         return {}
@@ -153,7 +153,7 @@ def _recipe(run: Path, problems: list[str]) -> Table:
 def _report(run: Path, problems: list[str]) -> Table:
     """Empty where there is none yet."""
     try:
-        found = json.loads(_read(run / REPORT, REPORT_BYTES))
+        found = json.loads(read_bytes(run / REPORT, REPORT_BYTES))
         if not isinstance(found, dict):
             raise ValueError("expected a table")
     except FileNotFoundError:
@@ -167,7 +167,7 @@ def _report(run: Path, problems: list[str]) -> Table:
 def _newest(run: Path, problems: list[str]) -> dict[str, Table]:
     """The newest event of each kind near the log's end."""
     try:
-        lines = _read(run / LOG, TAIL_BYTES, tail=True).split(b"\n")
+        lines = read_bytes(run / LOG, TAIL_BYTES, tail=True).split(b"\n")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -182,23 +182,6 @@ def _event(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):  # the first line may be cut, and the last one
         return None
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
-
-
-def _read(path: Path, most: int, tail: bool = False) -> bytes:
-    """A regular file of at most so many bytes, or its end. Raises OSError, or ValueError that says what it is."""
-    with open(path, "rb", opener=_without_waiting) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("is no regular file")
-        if status.st_size > most and not tail:
-            raise ValueError(f"has {status.st_size:,} bytes; {most:,} at most are read")
-        file.seek(max(0, status.st_size - most))
-        return file.read(most)
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Opened: a pipe, too, that nobody writes to."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _why(error: Exception) -> str:
