@@ -1,5 +1,6 @@
 """Run uvicorn with a graceful stop: new requests are refused, accepted ones are answered, then it ends."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -22,6 +23,7 @@ from transduce.serve.settings import ServeSettings
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for connections to close after the last answer
+SETTLED = 0.05  # seconds in which an accepted connection becomes one that uvicorn knows
 SWITCH = 0.001  # seconds that a thread with a text may keep the event loop waiting, Python's own choice being 0.005
 KEEP_ALIVE = 75  # seconds that a connection may rest; closed sooner, it is closed in the face of a slow client
 
@@ -93,6 +95,18 @@ class Stopping(uvicorn.Server):
             late = time.monotonic() - door.closed_at > service.settings.drain
             self.should_exit = self.should_exit or door.inside == 0 or late
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, let connections end within GRACE and stop the service; then cut what is still open.
+
+        asyncio waits for each request's task, and one that writes to a client who does not read has no end.
+        """
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(SETTLED)  # connections that were accepted last are told to close like the others
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
 
 def listen(host: str, port: int) -> socket.socket:
