@@ -1,11 +1,15 @@
 """A server that is told to stop ends, whatever its clients do then."""
 
 import asyncio
+import fcntl
+import signal
 import socket
 import threading
 from pathlib import Path
 
-from served import everything_that_runs
+import httpx
+
+from served import everything_that_runs, start
 from transduce.serve.app import create_app
 from transduce.serve.models import Models
 from transduce.serve.run import Stopping, config_of
@@ -38,3 +42,21 @@ def test_a_client_that_came_last_and_reads_nothing_is_not_waited_for(served_file
         assert not thread.is_alive(), everything_that_runs()
     finally:
         ours.close()
+
+
+def test_a_full_pipe_on_standard_error_stops_nothing(served_file: Path) -> None:
+    process, address = start(served_file)
+    assert process.stderr is not None
+    fcntl.fcntl(process.stderr, fcntl.F_SETPIPE_SZ, 4096)  # nobody reads on
+    host, port = address.removeprefix("http://").split(":")
+    for _ in range(100):
+        with socket.create_connection((host, int(port)), timeout=10) as bad:
+            bad.sendall(b"\0\r\n\r\n")
+            assert b"400 Bad Request" in bad.recv(100)
+    measured = httpx.get(f"{address}/metrics").text
+    assert "transduce_unlogged_total 40.0" in measured
+    process.send_signal(signal.SIGTERM)
+    try:
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
