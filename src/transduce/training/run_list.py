@@ -7,7 +7,6 @@ run's line. Nothing here imports torch.
 import json
 import math
 import os
-import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from transduce.core.bounded_file import open_regular
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.runtime.event_log import NAME as LOG
@@ -185,20 +185,13 @@ def _event(line: bytes) -> dict[str, Any] | None:
 
 
 def _read(path: Path, most: int, tail: bool = False) -> bytes:
-    """A regular file of at most so many bytes, or its end. Raises OSError, or ValueError that says what it is."""
-    with open(path, "rb", opener=_without_waiting) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("is no regular file")
-        if status.st_size > most and not tail:
-            raise ValueError(f"has {status.st_size:,} bytes; {most:,} at most are read")
-        file.seek(max(0, status.st_size - most))
+    """A regular file of at most so many bytes, or its end. Raises OSError, or ValueError that says its size."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most and not tail:
+            raise ValueError(f"has {size:,} bytes; {most:,} at most are read")
+        file.seek(max(0, size - most))
         return file.read(most)
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Opened: a pipe, too, that nobody writes to."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _why(error: Exception) -> str:
