@@ -12,7 +12,6 @@ What was chosen stands in the run's resolved recipe, and a resumed run reads it 
 """
 
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 
 from transduce.core.atomic import human_size
+from transduce.core.bounded_toml import toml_file
 from transduce.core.padded import Padded, nodes
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
@@ -82,7 +82,7 @@ def with_earlier_batch(recipe: Recipe, run: Path) -> Recipe:
     if recipe.batch.tokens != "auto" or not resolved.exists():
         return recipe
     try:
-        before = tomllib.loads(resolved.read_text(encoding="utf-8"))
+        before = toml_file(resolved)
         tokens, accumulate = before["batch"]["tokens"], before["training"]["accumulate"]
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return recipe  # `check_recipe` says what is wrong with it

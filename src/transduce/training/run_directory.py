@@ -5,12 +5,12 @@ run are moved, or are reached through a link.
 """
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from transduce.core.atomic import write_json, write_text
+from transduce.core.bounded_toml import toml_file, toml_table, toml_text
 from transduce.core.errors import InputError
 from transduce.core.folders import check_folder
 from transduce.core.model_file import find_model_file
@@ -111,8 +111,8 @@ def _is_resolved(path: Path) -> bool:
     import tomli_w
 
     try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
+        text = toml_text(path)
+        table = toml_table(text)
         return text == tomli_w.dumps(table) and {"name", *SECTIONS} <= table.keys()
     except (OSError, ValueError, RecursionError, TypeError):
         return True
@@ -238,7 +238,7 @@ def resolved_table(run: Path) -> Table | None:
     """
     path = run / RESOLVED
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = toml_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
