@@ -129,6 +129,17 @@ def test_of_many_columns_two_must_be_named(folder: Path) -> None:
     assert read(inputs) == [["a cat", "paka"]]
 
 
+@pytest.mark.parametrize("column", ["{}", "a"])
+def test_of_very_many_columns_a_few_are_told(tmp_path: Path, column: str) -> None:
+    header = ",".join(column.format(f"c{place}") for place in range(30_000))
+    (tmp_path / "a.csv").write_text(f"{header}\n{header}\n", encoding="utf-8")
+    (tmp_path / "a.tsv").write_text(header.replace(",", "\t") + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"30000 columns \(.* and 29,980 more\); say which") as caught:
+        resolve_inputs(Named(tmp_path / "a.csv"))
+    assert len(str(caught.value)) < 1000
+    assert len(read(resolve_inputs(Named(tmp_path / "a.tsv")))) == 1
+
+
 @pytest.mark.parametrize(
     ("header", "languages"),
     [("en,sw", ("en", "sw")), ("ENG,cmn", ("en", "zh")), ("source,target", ("", "")), ("nl,sql", ("", ""))],

@@ -1,6 +1,8 @@
 """log.jsonl after kills, resumes and full disks."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,31 @@ def test_a_line_that_no_training_wrote_is_left_out(tmp_path: Path) -> None:
     lines = ['{"update": 3}', '{"event": 7, "update": 3}', "[]", "[" * 100_000, '{"event": "train", "update": true}']
     (tmp_path / "log.jsonl").write_text("\n".join([*lines, '{"event": "train", "update": 4}\n']), encoding="utf-8")
     assert read_log(tmp_path / "log.jsonl") == [{"event": "train", "update": 4}]
+
+
+def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
+    log = Log(tmp_path, 0, tensorboard=False)
+    log.write("validation", 1, loss=800.0, perplexity=float("inf"))
+    log.close()
+    assert '"perplexity": null' in (tmp_path / "log.jsonl").read_text()
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.writelines(
+            f'{{"event": "train", "update": 2, "loss": {loss}}}\n' for loss in ("NaN", "-Infinity", "1e999")
+        )
+    found = trained(tmp_path)["events"]
+    assert [each["loss"] for each in found] == [800.0, None, None, None]
+
+
+@pytest.mark.parametrize("half", [b"\\ud800", b"\\uDFFF", b"\xed\xa0\x80"])
+def test_a_line_with_half_a_character_is_left_out(tmp_path: Path, half: bytes) -> None:
+    line = b'{"event": "train", "update": 1, "text": "%s"}\n'
+    (tmp_path / "log.jsonl").write_bytes(line % half + line % b"\\u00e9")
+    assert [each["text"] for each in read_log(tmp_path / "log.jsonl")] == ["\u00e9"]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_log_that_is_no_regular_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "log.jsonl")
+    for read in (lambda path: read_from(path, 0), read_log):
+        with pytest.raises(InputError, match=r"log\.jsonl: cannot be read: "):
+            read(tmp_path / "log.jsonl")

@@ -1,6 +1,9 @@
 """The explorer over HTTP: the same numbers, the same limits, the same queue."""
 
 import json
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +149,24 @@ def test_the_training_of_a_run_is_watched(tiny_run: Path) -> None:
         assert running.client.get("/v1/explore/models").json()["models"][0]["shows"]["training"]
     with serving([tiny_run / "model.safetensors"]) as running:
         assert running.post("/v1/explore/training").json()["finished"]
+
+
+def test_a_log_that_cannot_be_read_is_told_while_the_model_works(tmp_path: Path, tiny_run: Path) -> None:
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    with serving([run]) as running:
+        gate = running.service.batches.run = Gate()
+        with (run / "log.jsonl").open("w") as log:
+            log.write('{"event": "train", "update": 1, "loss": NaN}\n')
+        with ThreadPoolExecutor(1) as clients:
+            clients.submit(running.post, "/v1/explore/predict", text="1")
+            assert gate.reached.wait(60)
+            assert running.post("/v1/explore/training").json()["events"] == [
+                {"event": "train", "update": 1, "loss": None}
+            ]
+            (run / "log.jsonl").unlink()
+            os.mkfifo(run / "log.jsonl")
+            assert "log.jsonl: cannot be read: " in running.post("/v1/explore/training").json()["error"]
+            gate.open()
 
 
 def test_a_changed_model_is_described_anew(tmp_path: Path, tiny_run: Path) -> None:

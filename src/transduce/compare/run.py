@@ -33,7 +33,7 @@ from transduce.runtime import child_process
 from transduce.tasks.protocols import Task, TaskData
 from transduce.training.display import Display
 from transduce.training.run import open_task
-from transduce.training.run_directory import changed_keys, differences, make_folder
+from transduce.training.run_directory import changed_keys, differences, make_folder, resolved_table
 
 PATIENCE = 60.0  # seconds that a stopped comparison's last training may take to save
 LOCK = ".lock"
@@ -153,10 +153,7 @@ def _refuse_changed(comparison: ComparisonConfig, trainings: list[Training]) -> 
 
 def _spent_minutes(run: Path) -> float:
     """The budget, in minutes, that a training was begun with; 0 where there is none."""
-    import tomllib
-
-    path = run / "recipe.toml"
-    before = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    before = resolved_table(run) or {}
     return float(before.get("training", {}).get("minutes", 0.0))
 
 

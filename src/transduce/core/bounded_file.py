@@ -1,21 +1,70 @@
-"""Files of others, whose size is looked at before they are read."""
+"""Files of others, whose kind and size are looked at before they are read."""
 
+import errno
+import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from transduce.core.errors import InputError
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file to read bytes from. Pipes and devices may have no end, or let their readers wait.
+
+    Raises:
+        OSError: it cannot be opened, or is none of the regular files.
+    """
+    return open(path, "rb", opener=_regular)
+
+
+def _regular(path: str, flags: int) -> int:
+    """Opened without waiting for whoever writes into a pipe; Python itself refuses folders."""
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if stat.S_ISREG(kind := os.fstat(file).st_mode) or stat.S_ISDIR(kind):
+        return file
+    os.close(file)
+    raise OSError(errno.EINVAL, "is no regular file", path)
+
+
+def read_bytes(path: Path, most: int | None = None, tail: bool = False) -> bytes:
+    """The content of a regular file.
+
+    Args:
+        most: bytes that it may have; None = any number.
+        tail: of a longer file, read its end.
+
+    Raises:
+        OSError: it cannot be read, or is none of the regular files.
+        ValueError: it is longer.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is None:
+            return file.read()
+        if size > most and not tail:
+            raise ValueError(f"has {size:,} bytes; {most:,} at most are read")
+        file.seek(max(0, size - most))
+        return file.read(most)
+
+
+def read_text(path: Path) -> str:
+    """A regular file in UTF-8. Raises OSError as `read_bytes`, and ValueError where it is no UTF-8."""
+    return read_bytes(path).decode("utf-8")
 
 
 def bounded_bytes(path: Path, most: int) -> bytes:
     """The content of a file.
 
     Raises:
-        InputError: it cannot be read, or has more than `most` bytes.
+        InputError: it cannot be read, is no regular file, or has more than `most` bytes.
     """
     try:
-        size = path.stat().st_size
-        if size > most:
-            raise InputError(f"{path}: {size:,} bytes; expected at most {most:,}.")
-        return path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                raise InputError(f"{path}: {size:,} bytes; expected at most {most:,}.")
+            return file.read(most)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
 

@@ -109,7 +109,7 @@ def own_descriptor(path: Path) -> int | None:
 def check_output(output: str | os.PathLike[str] | None, inputs: Iterable[Path | None], called: str = "") -> None:
     """Refuses an output that would take the place of an input, under whatever name: a link, or a hard link.
 
-    In the run directory of an input, such as that of a model, an output is a new file of a name that no run writes.
+    In the run directory of an input, such as that of a model, an output has a name that no run writes.
 
     Args:
         output: a path or a URL; None = there is none.
@@ -127,8 +127,7 @@ def check_output(output: str | os.PathLike[str] | None, inputs: Iterable[Path | 
         raise InputError(f"{called} {output}: standard input comes from this file; name another one.".strip())
     if output is not None and (run := next((run for run in _runs(given) if _is_of_run(Path(output), run)), None)):
         raise InputError(
-            f"{called} {output}: this is a file of the run {run}, which is read; name a file elsewhere, or a new one "
-            "that no run writes.".strip()
+            f"{called} {output}: this is a file of the run {run}, which is read. Name a file elsewhere.".strip()
         )
 
 
@@ -146,11 +145,11 @@ def _runs(inputs: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_of_run(output: Path, run: Path) -> bool:
-    """Whether a write to `output` replaces what is in the run, or makes what the run may write itself."""
+    """Whether `output` is a file that the run writes itself, there already or not."""
     end, around = _end(output), _end(run)
     if own_descriptor(output) is not None or around not in end.parents:
         return False
-    return end.is_file() or any(fnmatch(end.relative_to(around).parts[0], name) for name in OF_RUNS)
+    return any(fnmatch(end.relative_to(around).parts[0], name) for name in OF_RUNS)
 
 
 def _end(path: Path) -> Path:

@@ -1,9 +1,9 @@
 """Keys of a recipe given on the command line: `training.updates=2000`."""
 
-import tomllib
 from collections.abc import Iterable
 from typing import Any
 
+from transduce.core.bounded_toml import toml_table
 from transduce.core.errors import InputError
 
 Table = dict[str, Any]
@@ -49,6 +49,6 @@ def set_key(table: Table, key: str, value: Any) -> None:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return toml_table(f"value = {text}")["value"]
     except (ValueError, RecursionError):  # numbers of 5,000 digits, brackets in brackets
         return text

@@ -10,6 +10,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.languages import base_of, matching, name_of
+from transduce.core.names import listed
 from transduce.data.corpus import read_pairs
 from transduce.data.files import TABLES, existing_file, suffix_of, text_lines
 from transduce.data.input_file import InputFile
@@ -65,7 +66,7 @@ class PairTable:
         return key in self.columns or (self.kind == "tmx" and matching(key, map(str, self.columns)) in self.columns)
 
     def __str__(self) -> str:
-        return f"{len(self.columns)} columns" if self.kind == "tsv" else ", ".join(map(str, self.columns))
+        return f"{len(self.columns)} columns" if self.kind == "tsv" else listed(self.columns)
 
 
 def read_pair_inputs(path: Path, known: Known) -> InputFile | None:

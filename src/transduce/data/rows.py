@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.names import listed
 from transduce.data.files import read_lines, text_lines
 from transduce.data.patterns import SURROGATE
 
@@ -45,7 +46,7 @@ def csv_rows(path: Path, keys: Sequence[Key]) -> Iterator[Row]:
     places = places_of(path, header, keys)
     found = [places.get(key, key) if isinstance(key, str) else key for key in keys]
     if wrong := [each for each in found if isinstance(each, str)]:
-        wanted, there = ", ".join(dict.fromkeys(wrong)), ", ".join(header) or "nothing"
+        wanted, there = listed([*dict.fromkeys(wrong)]), listed(header) or "nothing"
         raise InputError(f"{path}: expected columns {wanted}; its header has {there}.")
     return _picked(path, found, _as_wide(path, rows, len(header)))
 

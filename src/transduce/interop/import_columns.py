@@ -11,12 +11,12 @@
 | mBART (`mbart`) | `x </s> en_XX` | `fr_XX` |
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.names import listed
 from transduce.core.registry import suggest
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tags import LANGUAGE
@@ -158,16 +158,12 @@ def language_token(tokenizer: Tokenizer, side: str, code: str) -> str:
     names = [name for name in names if name not in SPECIAL and not name.startswith("<")]
     what = f"this model has many languages: give the code of the {side} as --{side}-language"
     if not code:
-        raise InputError(f"{what}, one of {_listed(names)}.")
+        raise InputError(f"{what}, one of {listed(names)}.")
     begin = [name for name in names if name.startswith(f"{code}_")]
     found = [name for name in (code, f"__{code}__") if name in vocabulary and name in names] or begin
     if len(found) != 1:
-        raise InputError(f'{what}; got "{code}".{suggest(code, names)} Known: {_listed(found or names)}.')
+        raise InputError(f'{what}; got "{code}".{suggest(code, names)} Known: {listed(found or names)}.')
     return found[0]
-
-
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _never(folder: ForeignFolder, tokenizer: Tokenizer) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.core.names import SHOWN, listed
 from transduce.data.files import text_lines
 from transduce.data.rows import csv_header, csv_rows, text_keys
 from transduce.data.source_columns import BETWEEN_COLUMNS
@@ -17,6 +18,8 @@ from transduce.planning.tags import tags_in
 
 LOOKED_AT = 200  # rows of a .csv whose texts are compared
 GROUPED = 20_000  # rows in which tags are looked for
+FEW = 12  # columns; in tables of more no tags are looked for, as every three of them would be tried
+CELLS = 1_000_000  # that are looked at, in tables of more columns
 TAGGED = 5  # rows that have a tag, on average
 REPEATED = 10  # sources that come with several tags
 TOLD_APART = 0.98  # share of sources with their tags that have one target
@@ -49,16 +52,17 @@ def guessed_columns(path: Path, kind: str, separator: str = "\t") -> GuessedColu
 def _of_csv(path: Path) -> GuessedColumns:
     """Those called source and target, or the only two."""
     header = csv_header(path)
-    rows = [row for _, row in islice(csv_rows(path, range(len(header))), GROUPED)] if len(header) > 2 else []
+    most = GROUPED if len(header) <= FEW else min(LOOKED_AT, max(1, CELLS // len(header)))
+    rows = [row for _, row in islice(csv_rows(path, range(len(header))), most)] if len(header) > 2 else []
     if {"source", "target"} <= {*header}:
         _refuse_tags(path, rows, header, [header.index("source"), header.index("target")])
         return GuessedColumns({"source_column": "source", "target_column": "target"}, header)
     if len(header) > 2:
         likely = _likely_columns(rows[:LOOKED_AT], len(header))
         _refuse_tags(path, rows, header, likely)
-        source, target = (shlex.quote(header[place]) for place in likely)
+        source, target = (shlex.quote(header[place][:SHOWN]) for place in likely)
         raise InputError(
-            f"{path}: has {len(header)} columns ({', '.join(header)}); say which are meant: --source-column "
+            f"{path}: has {len(header)} columns ({listed(header)}); say which are meant: --source-column "
             f"{source} --target-column {target}, for example."
         )
     names = " and ".join(f'"{name[:40]}"' for name in header)
@@ -79,9 +83,10 @@ def _of_tsv(path: Path, separator: str) -> GuessedColumns:
     """The first two. Told are columns that are not used, and a first line that looks like a header."""
     first = next(text_lines(path), "").split(separator)
     notes = []
-    if len(first) > 2:
+    if 2 < len(first) <= FEW:
         rows = (line.split(separator) for line in islice(text_lines(path), GROUPED))
         _refuse_tags(path, [row for row in rows if len(row) >= len(first)], list(map(str, range(len(first)))), [0, 1])
+    if len(first) > 2:
         notes.append(
             f"{path}: the first of its {len(first)} columns is the source, the second the target; the others are not "
             "used. To choose: --source-column and --target-column, counted from 0."
@@ -103,10 +108,14 @@ def _likely_columns(rows: Sequence[Row], columns: int) -> list[int]:
 def _refuse_tags(path: Path, rows: Sequence[Row], names: Sequence[str], read: Sequence[int]) -> None:
     """Raises InputError for a table as of inflection: lemma, form and tags, of which two columns alone would be learnt.
 
+    Of a table with many columns nothing is said.
+
     Args:
         names: of its columns, as an option takes them.
         read: the places of the source and the target, as far as is known.
     """
+    if len(names) > FEW:
+        return
     places = (place for place in permutations(range(len(names)), 3) if place[0] == read[0])
     found = next((place for place in places if _tells_apart(rows, *place)), None)
     if found is None:

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from transduce.core.atomic import write_json
+from transduce.core.bounded_file import read_text
 from transduce.core.errors import InputError
-from transduce.core.regular_file import read_text
 from transduce.core.run_paths import from_run, in_run
 from transduce.core.trust import check_code
 from transduce.planning.decisions import Decision

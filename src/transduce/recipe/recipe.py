@@ -12,7 +12,6 @@ Keys on the command line override the file: `training.updates=2000`. "none" unse
 `training.minutes=none`. All problems of a recipe are reported at once.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from os import PathLike
@@ -21,6 +20,7 @@ from typing import Any
 
 from pydantic import SerializeAsAny, ValidationError
 
+from transduce.core.bounded_toml import toml_file
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
@@ -326,8 +326,7 @@ def merge(below: Table, above: Table) -> Table:
 
 def _read(path: Path) -> Table:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with U+FEFF
-        return dict(in_run(table, path.parent.absolute()))
+        return dict(in_run(toml_file(path), path.parent.absolute()))
     except FileNotFoundError:
         near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
         raise InputError(f"{path}: there is no such recipe.{near}") from None

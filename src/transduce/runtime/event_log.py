@@ -1,12 +1,13 @@
 """`log.jsonl`: one JSON object a line, and the same to TensorBoard if asked."""
 
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from transduce.core.bounded_file import open_regular
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.extras import library
-from transduce.core.regular_file import read_bytes
 from transduce.core.tensor_file import write_text
 
 NAME = "log.jsonl"
@@ -78,15 +79,10 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     Raises:
         InputError: it cannot be read.
     """
-    lines = _content(path).split(b"\n") if path.exists() else []
-    return [event for line in lines if (event := _event(line))]
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_bytes(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}. Delete it.") from error
+    if not path.exists():
+        return []
+    with _opened(path) as file:
+        return [event for line in file.read().split(b"\n") if (event := _event(line))]
 
 
 def read_from(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
@@ -94,10 +90,13 @@ def read_from(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
 
     Lines are read whole: one that is being written is left for the next time. A log that is shorter than `offset`, as
     after a resumption, is read from its beginning. No log, no events.
+
+    Raises:
+        InputError: it cannot be read.
     """
     if not path.exists():
         return [], 0
-    with path.open("rb") as file:
+    with _opened(path) as file:
         size = file.seek(0, 2)
         start = offset if offset <= size else 0
         file.seek(start)
@@ -116,18 +115,35 @@ def trained(run: Path, offset: int = 0) -> dict[str, Any]:
     return {"events": [each for each in events if each.get("event") in WATCHED], "finished": finished, "size": size}
 
 
-def _event(line: bytes) -> dict[str, Any] | None:
-    """What a line says, if it is one that a training wrote."""
+def _opened(path: Path) -> BinaryIO:
+    """A run may come from anybody: only a regular file, as a pipe lets its readers wait."""
     try:
-        event = json.loads(line)
+        return open_regular(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}. Delete it.") from error
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """What a line says, if it is one that a training wrote. Numbers that are not finite are None, as JSON has none."""
+    try:
+        text = line.decode()
+        event = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if "\\u" in text:
+            json.dumps(event, ensure_ascii=False).encode()  # half of a surrogate pair is in no UTF-8
     except (ValueError, RecursionError):
         return None
     known = isinstance(event, dict) and type(event.get("update")) is int and isinstance(event.get("event"), str)
     return event if known else None
 
 
+def _finite(digits: str) -> float | None:
+    return number if math.isfinite(number := float(digits)) else None
+
+
 def _line(event: dict[str, Any]) -> str:
-    return json.dumps(event, ensure_ascii=False) + "\n"
+    """JSON in one line. A number that is not finite, such as a perplexity over 1e308, becomes null."""
+    written = json.loads(json.dumps(event), parse_constant=_finite)
+    return json.dumps(written, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _tensorboard(folder: Path, update: int) -> Any:

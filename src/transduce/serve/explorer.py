@@ -95,7 +95,8 @@ def routes(service: Service) -> APIRouter:
             raise InputError(
                 f"{model.name}: its training is not known; serve the run directory rather than the model file."
             )
-        return await done(request, asked.model, [""], lambda work: trained(run, asked.start))
+        body = await service.while_connected(request, service.aside(lambda: _json(trained(run, asked.start))))
+        return Response(body, media_type="application/json")
 
     return router
 

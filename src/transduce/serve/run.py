@@ -1,5 +1,6 @@
 """Run uvicorn with a graceful stop: new requests are refused, accepted ones are answered, then it ends."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -17,13 +18,17 @@ from fastapi import FastAPI
 from transduce.core.errors import InputError
 from transduce.runtime.settings import switch_interval
 from transduce.serve.app import create_app
+from transduce.serve.log import ServerLog
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for connections to close after the last answer
+SETTLED = 0.05  # seconds in which an accepted connection becomes one that uvicorn knows
 SWITCH = 0.001  # seconds that a thread with a text may keep the event loop waiting, Python's own choice being 0.005
 KEEP_ALIVE = 75  # seconds that a connection may rest; closed sooner, it is closed in the face of a slow client
+
+log = logging.getLogger("transduce.serve")
 
 
 def run(
@@ -39,8 +44,8 @@ def run(
     Raises:
         InputError: the port cannot be had.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     app = create_app(models, page, settings)
+    logging.basicConfig(level=logging.INFO, handlers=[ServerLog(app.state.service.measures.unlogged.inc)])
     listening = listen(host, port)
     listening.listen(BACKLOG)  # whoever is told the address may come at once
     shown = f"[{host}]" if ":" in host else host
@@ -64,6 +69,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
     """How uvicorn runs the application."""
     return uvicorn.Config(
         app,
+        log_config=None,  # through the handlers that are there
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -76,23 +82,40 @@ def config_of(app: FastAPI) -> uvicorn.Config:
 class Stopping(uvicorn.Server):
     """A server that refuses requests after the first signal and ends when the last one is answered."""
 
+    came: signal.Signals | None = None  # which came, until the log says so
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal came."""
+        """A signal came. What it interrupts may hold the log's lock."""
         door = self.config.app.state.service.door  # type: ignore[union-attr]
         if door.closed_at is not None:
             self.should_exit = self.force_exit = True
             return
         door.close()
-        logging.getLogger("transduce.serve").info("%s: finishing.", signal.Signals(sig).name)
+        self.came = signal.Signals(sig)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""
         service = self.config.app.state.service  # type: ignore[union-attr]
         door = service.door
+        if self.came:
+            log.info("%s: finishing.", self.came.name)
+            self.came = None
         if door.closed_at is not None:
             late = time.monotonic() - door.closed_at > service.settings.drain
             self.should_exit = self.should_exit or door.inside == 0 or late
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, let connections end within GRACE and stop the service; then cut what is still open.
+
+        asyncio waits for each request's task, and one that writes to a client who does not read has no end.
+        """
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(SETTLED)  # connections that were accepted last are told to close like the others
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -12,7 +12,6 @@ What was chosen stands in the run's resolved recipe, and a resumed run reads it 
 """
 
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -23,8 +22,8 @@ import numpy as np
 import torch
 
 from transduce.core.atomic import human_size
+from transduce.core.bounded_toml import toml_file
 from transduce.core.padded import Padded, nodes
-from transduce.core.regular_file import read_text
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
@@ -83,7 +82,7 @@ def with_earlier_batch(recipe: Recipe, run: Path) -> Recipe:
     if recipe.batch.tokens != "auto" or not resolved.exists():
         return recipe
     try:
-        before = tomllib.loads(read_text(resolved))
+        before = toml_file(resolved)
         tokens, accumulate = before["batch"]["tokens"], before["training"]["accumulate"]
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return recipe  # `check_recipe` says what is wrong with it

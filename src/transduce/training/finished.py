@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transduce.core.bounded_file import read_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
-from transduce.core.regular_file import read_text
 from transduce.core.tensor_file import read_metadata
 from transduce.data.corpus import provenance
 from transduce.data.files import fingerprint

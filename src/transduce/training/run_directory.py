@@ -5,17 +5,17 @@ run are moved, or are reached through a link.
 """
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from transduce.core.atomic import write_json, write_text
+from transduce.core.bounded_file import read_text
+from transduce.core.bounded_toml import toml_file, toml_table, toml_text
 from transduce.core.errors import InputError
 from transduce.core.folders import check_folder, check_inside
 from transduce.core.model_file import find_model_file
 from transduce.core.names import checked_name
-from transduce.core.regular_file import read_text
 from transduce.core.run_paths import from_run
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
@@ -111,8 +111,8 @@ def _is_resolved(path: Path) -> bool:
     import tomli_w
 
     try:
-        text = read_text(path)
-        table = tomllib.loads(text)
+        text = toml_text(path)
+        table = toml_table(text)
         return text == tomli_w.dumps(table) and {"name", *SECTIONS} <= table.keys()
     except (OSError, ValueError, RecursionError, TypeError):
         return True
@@ -238,7 +238,7 @@ def resolved_table(run: Path) -> Table | None:
     """
     path = run / RESOLVED
     try:
-        found = tomllib.loads(read_text(path))
+        found = toml_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:

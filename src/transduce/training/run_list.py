@@ -7,16 +7,16 @@ run's line. Nothing here imports torch.
 import json
 import math
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from transduce.core.bounded_file import read_bytes
+from transduce.core.bounded_toml import toml_table
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
-from transduce.core.regular_file import read_bytes
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT
 from transduce.training.lock import is_held
@@ -144,7 +144,7 @@ def facts_of(run: Path) -> RunFacts:
 
 def _recipe(run: Path, problems: list[str]) -> Table:
     try:
-        return tomllib.loads(read_bytes(run / RECIPE, RECIPE_BYTES).decode("utf-8"))
+        return toml_table(read_bytes(run / RECIPE, RECIPE_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         problems.append(f"{RECIPE}: {_why(error)}")
         return {}
