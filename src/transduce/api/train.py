@@ -13,11 +13,12 @@ from typing import Any
 from rich.console import Console
 
 from transduce.api.data import FOLDER, adopt, named_columns, parts_of, staged, with_data
-from transduce.api.examples import Columns, columns_of
+from transduce.api.examples import Columns
 from transduce.api.without_recipe import Asked, is_data, planned
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
+from transduce.core.tables import columns_of
 from transduce.core.trust import allow_code
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load

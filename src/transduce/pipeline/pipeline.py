@@ -34,7 +34,7 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.pipeline.arguments import READING, asked_of_outputs, pairs_of, paths_of, texts_of, without_asked
+from transduce.pipeline.arguments import READING, asked_of_outputs, pairs_of, paths_of, text_of, texts_of, without_asked
 from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.pipeline.pictures import picture_of
@@ -228,7 +228,7 @@ class Pipeline(FollowsWeights):
         """
         from transduce.interpret.look_back import look_back
 
-        return look_back(self.model, self.task, text, name, head)
+        return look_back(self.model, self.task, text_of(text), name, head)
 
     @overload
     def score(  # type: ignore[overload-overlap]  # a str is an Iterable[str]
