@@ -58,6 +58,7 @@ NO_MODELS = {
     ".npz": f"this looks like a model of Marian; convert it first: {CONVERT.format('{path}')}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
+LEFT = ("recipe.toml", "plan.json", "log.jsonl", "checkpoints")  # by a training, in its run directory
 URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)", re.IGNORECASE)  # a Path has one slash where there were two
 TOLD = 100  # weights that a message names
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
@@ -240,9 +241,8 @@ def _meant(path: Path) -> str:
 
 
 def _is_run(folder: Path) -> bool:
-    """Training leaves recipes (.toml), logs (.jsonl) and checkpoints (.safetensors) in its folder."""
-    kinds = {".toml", ".jsonl", ".safetensors"}
-    return any(entry.suffix in kinds or "checkpoint" in entry.name for entry in folder.iterdir())
+    """Whether a training has begun there, by the names of what it leaves; other folders hold such suffixes, too."""
+    return any((folder / name).exists() for name in LEFT)
 
 
 def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, Tensor | TensorInfo]") -> None:
