@@ -221,11 +221,11 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the directory of a finished run.")
 
 
-def refuse_url(path: Path) -> None:
-    """Raises InputError for a path that was meant as a URL."""
+def refuse_url(path: Path, what: str = "models") -> None:
+    """Raises InputError for a path that was meant as a URL; `what` are read from files alone."""
     if url := URL.fullmatch(path.as_posix()):
         raise InputError(
-            f"{url[1]}://{url[2]}: this is a URL, and models are read from files. Download it, and name the file."
+            f"{url[1]}://{url[2]}: this is a URL, and {what} are read from files. Download it, and name the file."
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.languages import matching
+from transduce.core.model_file import refuse_url
 from transduce.data.corpus import read_pairs
 from transduce.data.files import (
     PACKERS,
@@ -20,6 +21,7 @@ from transduce.data.files import (
     suffix_of,
 )
 from transduce.data.pair_files import FILES, PairFiles
+from transduce.data.remote import url_of
 from transduce.data.tmx import tmx_languages
 from transduce.planning.folder_parts import (
     by_language,
@@ -179,7 +181,8 @@ def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:
 def _like_training(inputs: Inputs, named: Named) -> Inputs | None:
     """One file of the training file's kind, whose columns it has; None: it is of another kind."""
     kind = suffix_of(named.source) if suffix_of(named.source) in TABLES else ".tsv"
-    if named.target is not None or kind[1:] not in inputs.train or not named.source.is_file():
+    there = named.source.is_file() or url_of(named.source)
+    if named.target is not None or kind[1:] not in inputs.train or not there:
         return None
     lasting_file(named.source)
     columns = {key: value for key, value in inputs.train.items() if key not in FILES}
@@ -247,6 +250,8 @@ def _one(named: Named) -> Inputs:
         files = [each for each in sorted(path.iterdir()) if each.is_file()]
         tables = training_tables(files) and not by_language(files)
         return _tables(named, files) if tables else _parallel(named, files)
+    if kind == ".zip":
+        refuse_url(path, "archives")
     if kind == ".zip" and path.is_file():
         return _parallel(named, [path / name for name in archived_names(path)])
     if not path.exists() and path.parent.is_dir():

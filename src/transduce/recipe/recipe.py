@@ -24,7 +24,7 @@ from pydantic import SerializeAsAny, ValidationError
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
-from transduce.core.model_file import NAME, find_model_file, parsed_tables
+from transduce.core.model_file import NAME, NO_MODELS, find_model_file, parsed_tables, refuse_url
 from transduce.core.names import checked_name
 from transduce.core.overrides import apply_overrides
 from transduce.core.registry import resolve, suggest
@@ -329,12 +329,22 @@ def _read(path: Path) -> Table:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with U+FEFF
         return dict(in_run(table, path.parent.absolute()))
     except FileNotFoundError:
+        refuse_url(path, "recipes")
         near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
         raise InputError(f"{path}: there is no such recipe.{near}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InputError([_no_text(path), *_what_a_recipe_is(path)]) from error
+    except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise InputError([f"{path}: not TOML: {error}", *_what_a_recipe_is(path)]) from error
+
+
+def _no_text(path: Path) -> str:
+    """What is wrong with a file that is not UTF-8."""
+    if path.suffix == Path(NAME).suffix:
+        return f"{path}: this is a model, not a recipe; a recipe goes on from it with training.start={path}."
+    return f"{path}: {NO_MODELS.get(path.suffix, 'this is not text in UTF-8, so it is no recipe.').format(path=path)}"
 
 
 def _what_a_recipe_is(path: Path) -> list[str]:
