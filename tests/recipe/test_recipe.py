@@ -309,9 +309,7 @@ def test_a_binary_file_is_no_recipe(tmp_path: Path, name: str, content: bytes, s
 
 
 def test_a_recipe_is_read_from_a_file() -> None:
-    with pytest.raises(
-        InputError, match=r"^https://example\.org/a\.toml: this is a URL, and recipes are"
-    ):
+    with pytest.raises(InputError, match=r"^https://example\.org/a\.toml: this is a URL, and recipes are"):
         load_recipe(Path("https://example.org/a.toml"))
 
 
