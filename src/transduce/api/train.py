@@ -150,7 +150,7 @@ def train(
     """
     refuse_several("transduce.train, which trains in one; several need the command: torchrun -m transduce train RECIPE")
     shown = console or make_console(quiet=quiet)
-    since, plan = monotonic(), None
+    display, since, plan = Display(shown), monotonic(), None
     with _on(device):
         keep_freed_memory()
         if _holds_examples(recipe):
@@ -160,13 +160,13 @@ def train(
             given = _overridden({}, overrides or {})
             held_out = {"validation": validation, "test": test}
             asked = Asked(data, source, target, columns, languages, held_out, time, overrides or {}, given, since)
-            plan, folder = planned(asked, None if run is None else Path(run), Display(shown), force)
+            plan, folder = planned(asked, None if run is None else Path(run), display, force)
             resolved = plan.recipe
         else:
             held_out = {"validation": validation, "test": test}
             _refuse_planning(source=source, target=target, languages=languages, **held_out, time=time)
             resolved, folder = _prepared(*_table(recipe, overrides or {}, trust_code), run, data, columns, shown, force)
-        display = Display(shown, _watching(resolved, [*callbacks]))
+        display.watch = _watching(resolved, [*callbacks])
         report = train_recipe(resolved, folder, display)
         if not quiet:
             tell_summary(resolved, folder, report, display)
