@@ -308,6 +308,12 @@ def test_a_binary_file_is_no_recipe(tmp_path: Path, name: str, content: bytes, s
     assert "codec" not in str(refused.value)
 
 
+def test_keys_of_another_kind_are_called_so(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("[model]\nfeed_forward = 64\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.toml with \S+: model\.feed_forward: a key of model\.kind = "):
+        load_recipe(tmp_path / "a.toml", ["model.kind=rnn"])
+
+
 def test_a_recipe_is_read_from_a_file() -> None:
     with pytest.raises(InputError, match=r"^https://example\.org/a\.toml: this is a URL, and recipes are"):
         load_recipe(Path("https://example.org/a.toml"))

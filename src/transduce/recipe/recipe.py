@@ -137,8 +137,24 @@ def _parse_changed(table: Table, overrides: list[str], where: str) -> Recipe:
     except InputError as error:
         if not overrides:
             raise
+        problems = [_of_other_kind(each, table, changed) for each in error.problems]
         before, named = _problems(table, where), f"{where} with {' '.join(overrides)}"
-        raise InputError(each if each in before else each.replace(where, named, 1) for each in error.problems) from None
+        raise InputError(each if each in before else each.replace(where, named, 1) for each in problems) from None
+
+
+def _of_other_kind(problem: str, table: Table, changed: Table) -> str:
+    """A problem; of a key that the file has for its own kind, and that an override's kind does not have, what to do."""
+    for section in KINDS:
+        old, new = _kind_of(table, section), _kind_of(changed, section)
+        before, found, key = problem.partition(f"unknown key {section}.")
+        key = key.partition(". ")[0].removesuffix(".")
+        if old != new and found and key in table.get(section, {}):
+            return (
+                f'{before}{section}.{key}: a key of {section}.kind = "{old}", which "{new}" does not have. Take it '
+                f'out; or write a recipe with this one as its base, and [{section}] kind = "{new}": the base\'s '
+                f"[{section}] is then left out."
+            )
+    return problem
 
 
 def _problems(table: Table, where: str) -> list[str]:
