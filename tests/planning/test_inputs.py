@@ -127,6 +127,9 @@ def test_of_many_columns_two_must_be_named(folder: Path) -> None:
         resolve_inputs(Named(folder / "b.csv"))
     inputs = resolve_inputs(Named(folder / "b.csv", columns=("en",), target_column="sw"))
     assert read(inputs) == [["a cat", "paka"]]
+    (folder / "b.csv").write_text("en,sw,en\na cat,paka,a big cat\n", encoding="utf-8")
+    with pytest.raises(InputError, match="the column en is there twice"):
+        resolve_inputs(Named(folder / "b.csv"))
 
 
 @pytest.mark.parametrize(
