@@ -102,7 +102,7 @@ def _no_sound(name: str, reason: str, begins: bytes) -> InputError:
         return InputError(f"{called(name)}: not a sound file, but text. Expected a recording, such as a .wav or .flac.")
     return InputError(
         f"{called(name)}: not a sound file that can be read ({reason.rstrip('.')}). If it holds bare samples, "
-        "write them with a header, as in: sox -t raw -r RATE -e signed -b 16 -c 1 OLD NEW.wav, with their sampling RATE."
+        "write them with a header, as in: sox -t raw -r RATE -e signed -b 16 -c 1 OLD NEW.wav, at their RATE."
     )
 
 
