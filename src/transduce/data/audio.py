@@ -16,7 +16,6 @@ import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import quote, unquote
 
 import numpy as np
 import torch
@@ -29,13 +28,11 @@ from transduce.data.archives import TarArchive, plain_file, tar_archive
 from transduce.data.files import PACKERS, existing_file, lasting_file
 from transduce.data.mpeg import is_mpeg
 from transduce.data.remote import located
+from transduce.data.uploads import DATA, called
 
 ARCHIVE = re.compile(r"(.+\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2)):(.+)")
 ARRAY = re.compile(r"(.+\.npy(?:\.gz|\.zst|\.xz)?)(?::(\d+):(\d+))?")
-DATA = "data:"
-UPLOADED = re.compile(r"data:[^,;]*;name=([^,;]*);base64,")
 JOIN = " + "  # between the names of recordings that are one utterance
-SHOWN = 80  # characters of a name in a message
 MOST_RATE = 384_000  # samples a second of an upload: no recorder takes more
 MOST_SAMPLES = 1 << 28  # of a recording: four hours and a half at 16 kHz
 BEGINNING = 1024  # bytes of a file that cannot be read, by which it is told what it is
@@ -45,20 +42,6 @@ BLOCK = 65_536  # numbers read at once, of all channels
 def name_of(text: str) -> str:
     """What people call a recording: its name; the bytes of a sound file have none."""
     return "" if text.startswith(DATA) else text
-
-
-def called(name: str) -> str:
-    """What messages call a recording. The bytes of an upload are called by the name of its file, if they have one."""
-    if not name.startswith(DATA):
-        return name[:SHOWN]
-    found = UPLOADED.match(name)
-    given = unquote(found[1]) if found else ""
-    return "".join(each if each.isprintable() else "?" for each in given)[:SHOWN] or "the recording"
-
-
-def uploaded(content: bytes, file: str = "") -> str:
-    """The bytes of a sound file as a data: URL, with the name of the file."""
-    return f"{DATA}audio/*;name={quote(file, safe='', errors='replace')};base64,{base64.b64encode(content).decode()}"
 
 
 def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[Tensor, int]:

@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
-from transduce.data.audio import uploaded
-from transduce.data.columns.frames import Frames
+from transduce.data.uploads import uploaded
 from transduce.serve.guards import TRANSCRIPTIONS, key_needed
 from transduce.serve.schemas import Problem
 from transduce.serve.service import Service
@@ -61,9 +60,9 @@ def routes(service: Service) -> APIRouter:
         model = service.models.asked(asked.model)
         if not model.served.hears:
             raise InputError(f"model: {model.name} reads text; expected a model that was trained on speech.")
-        source = model.pipeline.task.columns["source"]
-        assert isinstance(source, Frames)  # as it hears
-        await service.prepared(request, lambda: source.heard([asked.audio]))  # what cannot be heard fails alone
+        await service.prepared(
+            request, lambda: model.pipeline.pieces([asked.audio])
+        )  # what cannot be heard fails alone
         [answer] = await service.answers(request, [Work(model, (asked.audio,), Ask())])
         text = answer.prediction.text
         return PlainTextResponse(f"{text}\n") if asked.format == "text" else JSONResponse({"text": text})

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
-from transduce.data.audio import ARRAY, DATA, JOIN, called, read_features, read_samples
+from transduce.data.audio import ARRAY, JOIN, read_features, read_samples
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.filterbank import (
@@ -29,6 +29,7 @@ from transduce.data.filterbank import (
     stretched,
 )
 from transduce.data.store import Ids
+from transduce.data.uploads import DATA, called
 
 NAMED = 10  # problems in a message
 
