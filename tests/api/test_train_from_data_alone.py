@@ -119,7 +119,7 @@ def test_a_stopped_training_goes_on_as_it_was_decided(tmp_path: Path) -> None:
     before = (tmp_path / "run" / "plan.json").read_bytes()
     with pytest.raises(transduce.InputError, match=r"other data; these differ: train\.jsonl"):
         transduce.train(data=PAIRS[:200], run=tmp_path / "run", overrides=settings, quiet=True)
-    with pytest.raises(transduce.InputError, match="asked for with other options: minutes"):
+    with pytest.raises(transduce.InputError, match="asked for with other options: --time"):
         transduce.train(data=PAIRS, run=tmp_path / "run", overrides=settings, time="20m", quiet=True)
     (tmp_path / "run").rename(tmp_path / "moved")
     transduce.train(

@@ -32,6 +32,7 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
         "sha256",
     ):
         assert told in done.out, told
+    assert done.out.count("Held out of 300 pairs") == done.out.count("pairs kept.") == 1
     assert transduce.load(tmp_path / "r").predict("1 2").text is not None
     report = json.loads((tmp_path / "r" / "report.json").read_text(encoding="utf-8"))
     assert {"exact_match", "wer"} <= report["tests"]["held_out"]["scores"].keys()
@@ -42,7 +43,9 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
     again = run("train", *files, *SMALL, "--run", tmp_path / "r")  # the same command: finished, and left as it is
     assert (again.code, "left as it is" in again.out) == (0, True), again.err
     other = run("train", *files, *SMALL, "--time", "1h", "--run", tmp_path / "r")
-    assert (other.code, "asked for with other options: minutes" in other.err) == (2, True), other.err
+    assert (other.code, "asked for with other options: --time." in other.err) == (2, True), other.err
+    dry = run("train", *files, *SMALL, "--time", "1h", "--run", tmp_path / "r", "--dry-run")
+    assert dry.code == 0, dry.err
     assert fingerprint(tmp_path / "r" / "model.safetensors") == model
 
 

@@ -297,6 +297,10 @@ def test_no_file_is_explained(tmp_path: Path) -> None:
         find_model_file(tmp_path / "absent")
     with pytest.raises(InputError, match=r"has no model\.safetensors, so it is not the directory"):
         find_model_file(tmp_path)
+    for name in ("test.jsonl", "my.toml", "other.safetensors", "checkpoint.md"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"has no model\.safetensors, so it is not the directory"):
+        find_model_file(tmp_path)
     (tmp_path / "log.jsonl").touch()
     with pytest.raises(InputError, match="this run is not finished"):
         find_model_file(tmp_path)

@@ -217,6 +217,14 @@ def test_all_problems_of_a_header_come_at_once(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 3
 
 
+@pytest.mark.parametrize("text", ["Two dogs run.\n", "\ufeffid\ttext\n", "狗在跑，猫在睡。\n"])
+def test_a_text_is_called_one(tmp_path: Path, text: str) -> None:
+    """Its first letters would be the length of a header."""
+    (tmp_path / "test.en").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"test\.en: this is a text file; expected a safetensors file"):
+        read_header(tmp_path / "test.en")
+
+
 @pytest.mark.parametrize("length", [HEADER_LIMIT + 1, 2**63, 2**64 - 1])
 def test_an_absurd_header_length_takes_no_memory(tmp_path: Path, length: int) -> None:
     (tmp_path / "huge").write_bytes(length.to_bytes(8, "little") + b"{}")

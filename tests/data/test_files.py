@@ -177,3 +177,9 @@ def test_the_command_that_converts_a_file_names_its_encoding(encoding: str, told
     (tmp_path / "a").write_bytes("é\n".encode(encoding))
     with pytest.raises(InputError, match=f"iconv {told} -t UTF-8"):
         list(files.read_lines(tmp_path / "a"))
+
+
+def test_a_binary_file_needs_no_conversion(tmp_path: Path) -> None:
+    (tmp_path / "a.pkl").write_bytes(b"\x80\x04\x95\x00\n")
+    with pytest.raises(InputError, match="looks like a binary file"):
+        list(files.read_lines(tmp_path / "a.pkl"))

@@ -17,6 +17,7 @@ from transduce.data.columns.frames import Frames
 from transduce.data.columns.packed import pack, unpack
 from transduce.data.filterbank import filterbank, manageable, normalized
 from transduce.data.store import BLOCK, FloatRows, Store, write_store
+from transduce.data.uploads import called, uploaded
 
 FIELDS = {"source": FloatRows(3), "target": 10}
 
@@ -141,6 +142,36 @@ def test_all_that_cannot_be_read_is_named_at_once(sounds: Path) -> None:
 def test_an_empty_name_and_less_than_a_frame_have_no_frames(sounds: Path) -> None:
     soundfile.write(sounds / "short.wav", wave(100, 1), 8000)
     assert [each.shape for each in Frames(40, 8000, sounds).encode(["", "short.wav"])] == [(0, 40), (0, 40)]
+
+
+def test_what_is_to_be_transcribed_must_hold_sound(sounds: Path) -> None:
+    """A file that is empty or was cut off would be an empty transcript."""
+    whole = (sounds / "a.wav").read_bytes()
+    for name, content in {
+        "none.wav": whole[:44],
+        "cut.wav": whole[:100],
+        "empty.wav": b"",
+        "text.wav": b"hi\n",
+    }.items():
+        (sounds / name).write_bytes(content)
+    column = Frames(40, 8000, sounds)
+    with pytest.raises(InputError) as caught:
+        column.heard(["a.wav", "none.wav", "", "cut.wav"])
+    assert [each.partition(":")[0] for each in caught.value.problems] == ["none.wav", "cut.wav"]
+    assert "is shorter than a frame, 25 ms" in caught.value.problems[0]
+    with pytest.raises(InputError) as caught:
+        column.heard(["empty.wav", "text.wav"])
+    assert caught.value.problems[0] == "empty.wav: not a sound file: it is empty."
+    assert "text.wav: not a sound file, but text" in caught.value.problems[1]
+
+
+def test_an_upload_is_called_by_its_file_and_never_by_its_bytes(sounds: Path) -> None:
+    assert called("7.raw") == called(uploaded(b"bytes", "7.raw")) == "7.raw"
+    assert called(uploaded(b"bytes", "a + b, c.wav")) == "a + b, c.wav"
+    assert called(uploaded(b"bytes")) == called("data:audio/wav;base64,UklGR") == "the recording"
+    content = (sounds / "a.wav").read_bytes()
+    column = Frames(40, 8000, sounds)
+    assert np.array_equal(*column.encode([uploaded(content, "a + b, c.wav"), "a.wav"]))
 
 
 def test_rows_are_padded_with_zeros() -> None:

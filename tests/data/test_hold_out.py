@@ -89,6 +89,12 @@ def test_it_is_counted(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("amounts", "said"), [((20, 0), "20 for validation"), ((0, 20), "20 for the test")])
+def test_a_part_of_which_nothing_is_drawn_is_not_told(tmp_path: Path, amounts: tuple[int, int], said: str) -> None:
+    split = split_pairs([write(tmp_path, corpus())], tmp_path, HoldOut(validation=amounts[0], test=amounts[1]))
+    assert re.match(rf"Held out of 800 pairs: \d+ {said[3:]}[,.] ", split.report()), split.report()
+
+
 def test_the_order_of_the_lines_decides_nothing(tmp_path: Path) -> None:
     pairs = corpus()
     turned = pairs[::-1]

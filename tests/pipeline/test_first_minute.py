@@ -12,7 +12,9 @@ import transduce
 from random_models import language_model, translator
 from sentence_model import all_pairs
 from transduce.core.errors import InputError
+from transduce.explore.exploration import explore
 from transduce.inference.prediction import Prediction
+from transduce.pipeline.generation import generate
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -87,7 +89,8 @@ def test_whatever_has_texts_in_an_order_gives_a_list(model: Pipeline, made: Call
         ([TEXT, float("nan"), None], r"texts\[1\]: expected a text; got float: nan"),
         ([[TEXT]], r"texts\[0\]: expected a text; got list"),
         ({TEXT}, r"got set \(which has no order\)"),
-        ({"text": TEXT}, "got dict"),
+        ({"text": TEXT}, r"got dict with the keys text\. .*: of a dict named table, table\['text'\]"),
+        ([{"text": TEXT}], r"texts\[0\]: expected a text; got dict: .* Give one of its values, as each\['text'\]"),
         (Path("english.txt"), "got PosixPath"),
         ("a lone \ud800 surrogate", "lone surrogate"),
         (["fine", "\udc80"], r"texts\[1\]: holds a lone surrogate"),
@@ -96,6 +99,47 @@ def test_whatever_has_texts_in_an_order_gives_a_list(model: Pipeline, made: Call
 def test_what_is_no_text_is_refused_in_words(model: Pipeline, given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         model.predict(given)
+
+
+class DataFrame:
+    """A table, as pandas has it: iterating it gives the names of its columns."""
+
+    columns = ("english", "german")
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda model, table: model.predict(table),
+        lambda model, table: model.predict(TEXT, prefix=table),
+        lambda model, table: model.predict(TEXT, must=table),
+        lambda model, table: model.score(table),
+        lambda model, table: model.score(table, table),
+        lambda model, table: transduce.evaluate(model, source=table, reference=[TRANSLATION] * 2),
+        lambda model, table: transduce.evaluate(model, source=[TEXT] * 2, reference=table),
+        lambda model, table: transduce.evaluate(model, [(TEXT, TRANSLATION)] * 2, outputs={"other": table}),
+        explore,
+        generate,
+        lambda model, table: model.look_back(table),
+    ],
+    ids=["predict", "prefix", "must", "score", "sides", "source", "reference", "outputs", "explore", "prompt", "back"],
+)
+def test_the_column_names_of_a_table_are_no_texts(model: Pipeline, asked: Callable[[Any, Any], Any]) -> None:
+    with pytest.raises(InputError, match=r"DataFrame with the columns english, german\..* table\['english'\]"):
+        asked(model, DataFrame())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "datasets"])
+def test_a_real_table_is_no_list_of_texts(model: Pipeline, library: str) -> None:
+    tables = pytest.importorskip(library)
+    made = {"pyarrow": "table", "datasets": "Dataset"}.get(library, "DataFrame")
+    sides = {"english": [TEXT], "german": [TRANSLATION]}
+    table = tables.Dataset.from_dict(sides) if library == "datasets" else getattr(tables, made)(sides)
+    with pytest.raises(InputError, match=r"with the columns english, german\..* table\['english'\]"):
+        model.predict(table)
 
 
 def test_settings_and_nbest_lists_are_keywords(model: Pipeline) -> None:

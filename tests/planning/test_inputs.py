@@ -127,6 +127,9 @@ def test_of_many_columns_two_must_be_named(folder: Path) -> None:
         resolve_inputs(Named(folder / "b.csv"))
     inputs = resolve_inputs(Named(folder / "b.csv", columns=("en",), target_column="sw"))
     assert read(inputs) == [["a cat", "paka"]]
+    (folder / "b.csv").write_text("en,sw,en\na cat,paka,a big cat\n", encoding="utf-8")
+    with pytest.raises(InputError, match="the column en is there twice"):
+        resolve_inputs(Named(folder / "b.csv"))
 
 
 @pytest.mark.parametrize("column", ["{}", "a"])
@@ -258,6 +261,17 @@ def test_held_out_files_are_named_as_those_to_train_on(folder: Path) -> None:
     assert resolve_inputs(named).validation == {"tsv": str(folder / "a.tsv")}
 
 
+def test_files_are_named_by_url_likewise(folder: Path) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed (extra remote)")
+    with fsspec.open("memory://corpus/b.tsv", "wb") as file:
+        file.write((folder / "a.tsv").read_bytes())
+    url = Path("memory://corpus/b.tsv")
+    inputs = resolve_inputs(Named(url, validation=url, test=folder / "a.tsv"))
+    assert inputs.train == inputs.validation == {"tsv": str(url)}
+    with pytest.raises(InputError, match=r"^https://example\.org/a\.zip: this is a URL, and archives are"):
+        resolve_inputs(Named(Path("https://example.org/a.zip")))
+
+
 def test_a_named_validation_takes_the_place_of_one_that_is_found(folder: Path) -> None:
     inputs = resolve_inputs(Named(folder / "moses", validation=folder / "a.tsv"))
     assert inputs.validation == {"tsv": str(folder / "a.tsv")}
@@ -269,6 +283,11 @@ def test_wrong_held_out_files_are_told(folder: Path) -> None:
         resolve_inputs(Named(folder / "a.tsv", test_target=folder / "a.tsv"))
     with pytest.raises(InputError, match=r"no\.tsv"):
         resolve_inputs(Named(folder / "a.tsv", validation=folder / "no.tsv"))
+    moses = folder / "moses"
+    for part in ("validation", "test"):
+        named = Named(moses / "train.en", moses / "train.sw", **{part: moses / "dev.en"})
+        with pytest.raises(InputError, match=rf"dev\.en: the target is missing. Name its file with --{part}-target;"):
+            resolve_inputs(named)
     with pytest.raises(InputError, match="expected 2 tab-separated columns"):
         resolve_inputs(Named(folder / "a.tsv", validation=folder / "moses" / "dev.en"))
 

@@ -153,3 +153,9 @@ def test_few_pairs_are_refused_with_what_is_needed(planned: Planned, pairs: int)
 
 def test_fifty_pairs_are_enough(planned: Planned) -> None:
     assert planned(None, USUAL, pairs=50)[0].table["data"]["hold_out"] == {"validation": 2, "test": 2}
+
+
+def test_some_hundreds_of_pairs_are_told_to_be_too_few(planned: Planned) -> None:
+    said = "pairs are too few for a useful model: 500 at least, better thousands, are needed."
+    assert f"\n60 {said}" in planned(None, USUAL, pairs=60)[1]
+    assert said not in planned(None, USUAL, pairs=500)[1]

@@ -293,6 +293,32 @@ def test_a_value_that_is_too_much_is_named(tmp_path: Path, value: str) -> None:
     assert "training.seed: " in problems(tmp_path, LEAST, f"training.seed={value}")[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.pkl", b"\x80\x04\x95\x05\x00", "this looks like a PyTorch checkpoint, which is a pickle"),
+        ("x.safetensors", b"\xf0\x00", "this is a model, not a recipe; a recipe goes on from it with training.start"),
+        ("x.dat", b"\x80\x00", "this is not text in UTF-8, so it is no recipe"),
+    ],
+)
+def test_a_binary_file_is_no_recipe(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name}: {said}") as refused:
+        load_recipe(tmp_path / name)
+    assert "codec" not in str(refused.value)
+
+
+def test_keys_of_another_kind_are_called_so(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("[model]\nfeed_forward = 64\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.toml with \S+: model\.feed_forward: a key of model\.kind = "):
+        load_recipe(tmp_path / "a.toml", ["model.kind=rnn"])
+
+
+def test_a_recipe_is_read_from_a_file() -> None:
+    with pytest.raises(InputError, match=r"^https://example\.org/a\.toml: this is a URL, and recipes are"):
+        load_recipe(Path("https://example.org/a.toml"))
+
+
 def test_a_missing_recipe_suggests_its_neighbour(tmp_path: Path) -> None:
     written(tmp_path, LEAST)
     with pytest.raises(InputError, match=r'minne.toml: there is no such recipe. Did you mean "mine.toml"'):

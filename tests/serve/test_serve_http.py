@@ -153,6 +153,12 @@ def test_only_what_was_asked_for_is_sent(server: Server) -> None:
     assert server.post("/v1/predict", texts=[]).json()["predictions"] == []
 
 
+def test_a_text_with_nothing_new_says_so_as_the_command_does(sentence_run: Path) -> None:
+    with serving([sentence_run]) as running:
+        found = running.post("/v1/predict", texts=["Two dogs run.", "日"]).json()["predictions"]
+    assert [each["unseen"] for each in found] == [0, 1]
+
+
 def test_attention_and_alignment(server: Server) -> None:
     [found] = server.post("/v1/predict", texts=["ba de fi"], attention=True, alignment=True, tokens=True).json()[
         "predictions"

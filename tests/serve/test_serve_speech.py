@@ -190,6 +190,23 @@ def test_what_cannot_be_heard_is_said(hearing: Server, text: str, said: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "7.wav: not a sound file: it is empty."),
+        (b"two dogs run\n", "7.wav: not a sound file, but text. Expected a recording, such as a .wav or .flac."),
+        (sound(tone(1))[:100], "7.wav: is shorter than a frame, 25 ms: the file is empty, or was cut off."),
+        (sound(np.zeros(0)), "7.wav: is shorter than a frame, 25 ms: the file is empty, or was cut off."),
+        (silent(121), "7.wav: longer than the 120 seconds that this server hears."),
+    ],
+)
+def test_an_uploaded_file_that_cannot_be_heard_is_named(hearing: Server, content: bytes, said: str) -> None:
+    answer = hearing.client.post("/v1/audio/transcriptions", files={"file": ("7.wav", content)})
+    assert (answer.status_code, answer.json()) == (400, {"error": said})
+    other = hearing.post("/v1/predict", texts=[url(content)])
+    assert (other.status_code, other.json()) == (400, {"error": said.replace("7.wav", "the recording")})
+
+
+@pytest.mark.parametrize(
     "content", [header(RATE, 2**31 - 40), header(44_101, RATE), silent(3, 44_100, 8), sound(tone(1), subtype="GSM610")]
 )
 def test_odd_files_are_heard_without_much_memory(hearing: Server, content: bytes) -> None:

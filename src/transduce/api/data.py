@@ -15,13 +15,13 @@ from transduce.api.examples import (
     KEYS,
     Columns,
     chosen_columns,
-    columns_of,
     write_examples,
     written_keys,
 )
 from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.core.registry import resolve
+from transduce.core.tables import columns_of
 from transduce.data.files import fingerprint
 from transduce.data.labelled import LabelledFile
 from transduce.data.pair_files import PairFiles

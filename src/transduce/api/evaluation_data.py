@@ -13,7 +13,7 @@ from transduce.data.labelled import LabelledFile
 from transduce.data.pair_files import PairFiles
 from transduce.data.pair_inputs import AskedColumns
 from transduce.evaluation.texts import Files, Texts, check_kinds, inputs_of
-from transduce.pipeline.arguments import texts_of
+from transduce.pipeline.arguments import listed_of, texts_of
 from transduce.pipeline.pipeline import Pipeline
 
 Models = Mapping[str, Pipeline]
@@ -126,8 +126,8 @@ def _answers(given: Any) -> list[list[str]]:
         return [list(several) for several in zip(*(_lines("reference", each) for each in given), strict=True)]
     if _is_path(given):
         return [[each] for each in _lines("reference", given)]
-    listed = [*given] if hasattr(given, "__iter__") else given
-    if not isinstance(listed, list) or not any(isinstance(each, list | tuple) for each in listed):
+    listed = listed_of(given, "reference", "a list of texts, or of lists of texts")
+    if not any(isinstance(each, list | tuple) for each in listed):
         return [[each] for each in texts_of(listed, "reference")[0]]
     each_of = [[each] if isinstance(each, str) else each for each in listed]
     if empty := [str(place) for place, several in enumerate(each_of) if not several]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.tables import columns_of, is_arrow
 
 KEYS = (("source", "target"), ("text", "label"))  # of a mapping: input and answer, by the first of these that it has
 ABSENT = object()
@@ -16,14 +17,6 @@ BATCH = 1_000  # rows of a table of pyarrow that become Python's at once
 
 Columns = tuple[str, str] | None
 Answered = tuple[str, list[str]]  # an input, and its correct answers
-
-
-def columns_of(given: Any) -> list[Any] | None:
-    """The names of a table's columns; None for what is no table."""
-    if _is_arrow(given):
-        return list(given.schema.names)
-    names = getattr(given, "columns", getattr(given, "column_names", None))
-    return None if names is None or isinstance(given, Mapping) else list(names)
 
 
 def chosen_columns(given: Any, name: str, columns: Columns, known: Sequence[tuple[str, str]] = KEYS) -> Columns:
@@ -109,12 +102,8 @@ def _hint(names: Sequence[Any]) -> str:
     return f"columns={tuple(names[:2])!r}, for example" if len(names) > 1 else "it needs two columns"
 
 
-def _is_arrow(given: Any) -> bool:
-    return type(given).__module__.partition(".")[0] == "pyarrow" and hasattr(given, "schema")
-
-
 def _listed(given: Any, name: str) -> Iterable[Any]:
-    if _is_arrow(given):
+    if is_arrow(given):
         batches = given.to_batches(BATCH) if hasattr(given, "to_batches") else [given]
         return (row for batch in batches for row in batch.to_pylist())
     if hasattr(given, "itertuples") and hasattr(given, "columns"):  # pandas, whose iteration gives names of columns

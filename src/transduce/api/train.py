@@ -13,11 +13,12 @@ from typing import Any
 from rich.console import Console
 
 from transduce.api.data import FOLDER, adopt, named_columns, parts_of, staged, with_data
-from transduce.api.examples import Columns, columns_of
+from transduce.api.examples import Columns
 from transduce.api.without_recipe import Asked, is_data, planned
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
+from transduce.core.tables import columns_of
 from transduce.core.trust import allow_code
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
@@ -149,7 +150,7 @@ def train(
     """
     refuse_several("transduce.train, which trains in one; several need the command: torchrun -m transduce train RECIPE")
     shown = console or make_console(quiet=quiet)
-    since, plan = monotonic(), None
+    display, since, plan = Display(shown), monotonic(), None
     with _on(device):
         keep_freed_memory()
         if _holds_examples(recipe):
@@ -159,13 +160,13 @@ def train(
             given = _overridden({}, overrides or {})
             held_out = {"validation": validation, "test": test}
             asked = Asked(data, source, target, columns, languages, held_out, time, overrides or {}, given, since)
-            plan, folder = planned(asked, None if run is None else Path(run), Display(shown), force)
+            plan, folder = planned(asked, None if run is None else Path(run), display, force)
             resolved = plan.recipe
         else:
             held_out = {"validation": validation, "test": test}
             _refuse_planning(source=source, target=target, languages=languages, **held_out, time=time)
             resolved, folder = _prepared(*_table(recipe, overrides or {}, trust_code), run, data, columns, shown, force)
-        display = Display(shown, _watching(resolved, [*callbacks]))
+        display.watch = _watching(resolved, [*callbacks])
         report = train_recipe(resolved, folder, display)
         if not quiet:
             tell_summary(resolved, folder, report, display)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
     from transduce.runtime.process_group import ProcessGroup
+    from transduce.training.display import Display
     from transduce.training.finished import Report
 
 
@@ -105,10 +106,11 @@ def _train(
     finish: bool,
     group: "ProcessGroup",
     examined: bool = False,
+    display: "Display | None" = None,
 ) -> "Report | None":
     """The recipe into the folder; None where nothing was trained, or another process has the report.
 
-    examined: its data was looked at already.
+    examined: its data was looked at already. display: that of its planning, which is not told again.
     """
     from transduce.core.cache import cache_folder
     from transduce.core.model_file import NAME
@@ -120,10 +122,10 @@ def _train(
     from transduce.training.examination import examine_data
     from transduce.training.summary import tell_summary
 
-    console = make_console(quiet=not group.first)
-    warn = Display(console).warn
+    console = display.console if display else make_console(quiet=not group.first)
+    display = display or Display(console)
     if not examined:
-        group.from_first(lambda: examine_data(resolved, cache_folder(), warn, force or dry_run or finish))
+        group.from_first(lambda: examine_data(resolved, cache_folder(), display.warn, force or dry_run or finish))
     if not group.first and (dry_run or finish):
         return None
 
@@ -131,15 +133,14 @@ def _train(
         from transduce.training.dry_run import dry_run as show
 
         for each in [*first_recipes(resolved)[:1], resolved]:  # its teachers differ by their seeds alone
-            show(each, Display(console))
+            show(each, display)
         return None
 
     keep_freed_memory()
-    display = Display(console)
     report = finish_recipe(resolved, folder, display) if finish else train_recipe(resolved, folder, display, group)
     if not group.first:
         return None
-    tell_summary(resolved, folder, report, Display(console))
+    tell_summary(resolved, folder, report, display)
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
     console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
     return report
@@ -164,15 +165,15 @@ def _train_planned(
     from transduce.training.run_directory import default_run
 
     refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")
-    console, minutes = make_console(), parse_minutes(time) if time else None
+    display, minutes = Display(make_console()), parse_minutes(time) if time else None
     folder = run or default_run(resolve_inputs(named).name)
     given, asked = apply_overrides({}, overrides), {"overrides": overrides}
     allow_code(given)
     keep_freed_memory()
-    plan, begun = planned_run(folder, named, given, asked, minutes, Display(console), force, dry_run, since)
-    report = _train(plan.recipe, folder, dry_run, force, finish, ALONE, examined=not begun)
+    plan, begun = planned_run(folder, named, given, asked, minutes, display, force, dry_run, since)
+    report = _train(plan.recipe, folder, dry_run, force, finish, ALONE, not begun, display)
     if report is not None and not finish:
-        tell_taken(folder, report, plan, console)
+        tell_taken(folder, report, plan, display.console)
 
 
 def _is_data(name: str, separator: str | None = None) -> bool:

@@ -58,6 +58,7 @@ NO_MODELS = {
     ".npz": f"this looks like a model of Marian; convert it first: {CONVERT.format('{path}')}",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
 }
+LEFT = ("recipe.toml", "plan.json", "log.jsonl", "checkpoints")  # by a training, in its run directory
 URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)", re.IGNORECASE)  # a Path has one slash where there were two
 TOLD = 100  # weights that a message names
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
@@ -220,11 +221,11 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the directory of a finished run.")
 
 
-def refuse_url(path: Path) -> None:
-    """Raises InputError for a path that was meant as a URL."""
+def refuse_url(path: Path, what: str = "models") -> None:
+    """Raises InputError for a path that was meant as a URL; `what` are read from files alone."""
     if url := URL.fullmatch(path.as_posix()):
         raise InputError(
-            f"{url[1]}://{url[2]}: this is a URL, and models are read from files. Download it, and name the file."
+            f"{url[1]}://{url[2]}: this is a URL, and {what} are read from files. Download it, and name the file."
         )
 
 
@@ -240,9 +241,8 @@ def _meant(path: Path) -> str:
 
 
 def _is_run(folder: Path) -> bool:
-    """Training leaves recipes (.toml), logs (.jsonl) and checkpoints (.safetensors) in its folder."""
-    kinds = {".toml", ".jsonl", ".safetensors"}
-    return any(entry.suffix in kinds or "checkpoint" in entry.name for entry in folder.iterdir())
+    """Whether a training has begun there, by the names of what it leaves; other folders hold such suffixes, too."""
+    return any((folder / name).exists() for name in LEFT)
 
 
 def check_weights(expected: Mapping[str, Sequence[int]], weights: "Mapping[str, Tensor | TensorInfo]") -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -317,11 +318,22 @@ def _parse_header(path: Path, file: BufferedReader) -> Header:
     return Header(tensors, metadata, checksum, 8 + length)
 
 
+def _is_text(first: bytes) -> bool:
+    """Whether the first bytes are of UTF-8 text, whose last character may be cut off. A length has zeros."""
+    try:
+        begins = getincrementaldecoder("utf-8")().decode(first)
+    except UnicodeDecodeError:
+        return False
+    return all(each.isprintable() or each in "\t\r\n\ufeff" for each in begins)
+
+
 def _header_length(path: Path, first: bytes, size: int) -> int:
     if size == 0:
         raise InputError(f"{path}: the file is empty (0 bytes).")
     if len(first) < 8:
         raise InputError(f"{path}: truncated: {size} bytes, and a safetensors file has at least 10.")
+    if _is_text(first):
+        raise InputError(f"{path}: this is a text file; expected a safetensors file, as a run's model.safetensors.")
     length = int.from_bytes(first, "little")
     if length > size - 8 and first.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x04")):
         raise InputError(

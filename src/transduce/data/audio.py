@@ -28,14 +28,14 @@ from transduce.data.archives import TarArchive, plain_file, tar_archive
 from transduce.data.files import PACKERS, existing_file, lasting_file
 from transduce.data.mpeg import is_mpeg
 from transduce.data.remote import located
+from transduce.data.uploads import DATA, called
 
 ARCHIVE = re.compile(r"(.+\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2)):(.+)")
 ARRAY = re.compile(r"(.+\.npy(?:\.gz|\.zst|\.xz)?)(?::(\d+):(\d+))?")
-DATA = "data:"
 JOIN = " + "  # between the names of recordings that are one utterance
-SHOWN = 80  # characters of a name in a message
 MOST_RATE = 384_000  # samples a second of an upload: no recorder takes more
 MOST_SAMPLES = 1 << 28  # of a recording: four hours and a half at 16 kHz
+BEGINNING = 1024  # bytes of a file that cannot be read, by which it is told what it is
 BLOCK = 65_536  # numbers read at once, of all channels
 
 
@@ -51,13 +51,13 @@ def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[T
         InputError: there is no such file, or it is no sound; it is longer than `seconds`; soundfile is not installed.
     """
     soundfile = library("soundfile", "reading sound files", "speech")
+    begins = b""
     try:
         with _opened(name, root) as file:
-            mpeg = is_mpeg(file)
-            file.seek(0)
+            mpeg, begins = _looked_at(file)
             with soundfile.SoundFile(file) as sound:
                 if sound.format == "MP3" and not mpeg:
-                    raise _no_sound(name, "no format is recognised")
+                    raise _no_sound(name, "no format is recognised", begins)
                 rate = int(sound.samplerate)
                 if seconds is not None:
                     _check(sound.frames, rate, name, seconds)
@@ -65,13 +65,27 @@ def read_samples(name: str, root: Path, seconds: float | None = None) -> tuple[T
     except InputError:
         raise
     except Exception as error:  # soundfile has many ways to fail, such as TypeError of .raw
-        raise _no_sound(name, str(getattr(error, "error_string", error))) from None
+        raise _no_sound(name, str(getattr(error, "error_string", error)), begins) from None
 
 
-def _no_sound(name: str, reason: str) -> InputError:
+def _looked_at(file: BinaryIO) -> tuple[bool, bytes]:
+    """Whether it is MPEG audio, and how it begins; it is then at its start again."""
+    mpeg = is_mpeg(file)
+    file.seek(0)
+    begins = file.read(BEGINNING)
+    file.seek(0)
+    return mpeg, begins
+
+
+def _no_sound(name: str, reason: str, begins: bytes) -> InputError:
+    """What to do depends on what the file holds instead."""
+    if not begins:
+        return InputError(f"{called(name)}: not a sound file: it is empty.")
+    if begins.isascii() and b"\0" not in begins:
+        return InputError(f"{called(name)}: not a sound file, but text. Expected a recording, such as a .wav or .flac.")
     return InputError(
-        f"{name[:SHOWN]}: not a sound file that can be read ({reason.rstrip('.')}). If it holds bare samples, write "
-        "them with a header, as in: sox -t raw -r 16000 -e signed -b 16 -c 1 OLD NEW.wav"
+        f"{called(name)}: not a sound file that can be read ({reason.rstrip('.')}). If it holds bare samples, "
+        "write them with a header, as in: sox -t raw -r RATE -e signed -b 16 -c 1 OLD NEW.wav, at their RATE."
     )
 
 
@@ -84,16 +98,16 @@ def _averaged(name: str, sound: Any, seconds: float | None) -> Tensor:
         if seconds is not None:
             _check(size, sound.samplerate, name, seconds)  # its header may say less
         if size > MOST_SAMPLES:
-            raise InputError(f"{name[:SHOWN]}: has more than {MOST_SAMPLES:,} samples. Cut it into utterances.")
+            raise InputError(f"{called(name)}: has more than {MOST_SAMPLES:,} samples. Cut it into utterances.")
     return torch.cat(blocks) if blocks else torch.zeros(0)
 
 
 def _check(samples: int, rate: int, name: str, seconds: float) -> None:
     """Raises InputError for an upload that is too long, by its header, before memory is taken for it."""
     if not 1 <= rate <= MOST_RATE:
-        raise InputError(f"{name[:SHOWN]}: {rate:,} samples a second; expected at most {MOST_RATE:,}.")
+        raise InputError(f"{called(name)}: {rate:,} samples a second; expected at most {MOST_RATE:,}.")
     if samples > seconds * rate:
-        raise InputError(f"{name[:SHOWN]}: longer than the {seconds:g} seconds that this server hears.")
+        raise InputError(f"{called(name)}: longer than the {seconds:g} seconds that this server hears.")
 
 
 def read_features(name: str, root: Path) -> NDArray[np.float32]:
@@ -104,7 +118,7 @@ def read_features(name: str, root: Path) -> NDArray[np.float32]:
     """
     found = ARRAY.fullmatch(name)
     if found is None:
-        raise InputError(f"{name[:SHOWN]}: expected an array as FILE.npy or FILE.npy:START:FRAMES.")
+        raise InputError(f"{called(name)}: expected an array as FILE.npy or FILE.npy:START:FRAMES.")
     path, start, frames = found.groups()
     array = _array(located(root, path), located(root, path).stat().st_mtime_ns if located(root, path).exists() else 0)
     if start is None:
@@ -132,11 +146,11 @@ def _opened(name: str, root: Path) -> BinaryIO:
 def _decoded(name: str) -> bytes:
     head, comma, content = name.partition(",")
     if not comma or not head.endswith(";base64"):
-        raise InputError(f"{name[:SHOWN]}: expected data:audio/wav;base64,..; got another kind of data: URL.")
+        raise InputError(f"{called(name)}: expected data:audio/wav;base64,..; got another kind of data: URL.")
     try:
         return base64.b64decode(content, validate=True)
     except binascii.Error as error:
-        raise InputError(f"{name[:SHOWN]}: not base64: {error}.") from None
+        raise InputError(f"{called(name)}: not base64: {error}.") from None
 
 
 def _of_archive(name: str, archive: TarArchive, member: str) -> bytes:

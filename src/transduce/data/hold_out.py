@@ -122,10 +122,9 @@ class Split:
                 "much like a held-out pair, and are left out of training."
             )
         pairs = sum(map(len, self.parts)) - self.tagged
-        return (
-            f"Held out of {pairs:,} pairs: {self.count(VALIDATION):,} for validation and "
-            f"{self.count(TEST):,} for the test{near}. Kept on one side: {self.together}.{told}"
-        )
+        counts = {"validation": self.count(VALIDATION), "the test": self.count(TEST)}
+        parts = " and ".join(f"{count:,} for {name}" for name, count in counts.items() if count) or "none"
+        return f"Held out of {pairs:,} pairs: {parts}{near}. Kept on one side: {self.together}.{told}"
 
 
 def split_pairs(corpora: Sequence[PairFiles], root: Path, amounts: HoldOut) -> Split:

@@ -25,6 +25,7 @@ from transduce.interpret.model_inputs import Given, given_of, positions, source_
 from transduce.interpret.recording import recording
 from transduce.interpret.token_spans import column_tokens
 from transduce.models.protocols import Points, writes_at_once
+from transduce.pipeline.arguments import text_of
 from transduce.pipeline.generation import judged
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.settings import search_settings
@@ -61,6 +62,7 @@ def explore(
         InputError: the pipeline is an ensemble, the text is empty or cannot be read in one piece, there are too many
             weights, or a setting is wrong.
     """
+    text = text_of(text)
     if pipeline.task.drawn_alone and not isinstance(pipeline, EnsemblePipeline):
         return pictured(pipeline, text, name, most)
     whole = _whole(pipeline, text, sentence, search)
@@ -161,6 +163,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
     Raises:
         InputError: see `explore`; or a token of the target is not in the vocabulary.
     """
+    text = text_of(text)
     check_text(pipeline, text, target is not None)
     prediction = pipeline.predict(text, split="none", long="refuse") if target is None or _windows(pipeline) else None
     if target is None or (prediction and tuple(target) == prediction.tokens):

@@ -12,6 +12,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
+from transduce.core.tables import refuse_table
 from transduce.data.files import read_lines
 from transduce.data.patterns import SURROGATE
 from transduce.data.tokenizer import Tokenizer
@@ -75,6 +76,7 @@ def wanted_of_each(
     """
     problems: list[str] = []
     phrases = {"must": _lists(must, "must", count, problems), "must_not": _lists(must_not, "must_not", count, problems)}
+    refuse_table(prefix, "prefix", "a text, or a list of texts")
     prefixes = [prefix] * count if isinstance(prefix, str) else list(prefix)
     if len(prefixes) != count:
         problems.append(f"prefix: {len(prefixes)} texts for {count} inputs; give one for all, or one for each.")
@@ -93,6 +95,7 @@ def wanted_of_each(
 
 
 def _lists(given: Any, name: str, count: int, problems: list[str]) -> list[list[Any]]:
+    refuse_table(given, name, "phrases, or a list of phrases for each text")
     if isinstance(given, str):
         given = [given]
     of_each = [isinstance(each, list) for each in given]

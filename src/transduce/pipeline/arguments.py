@@ -8,15 +8,25 @@ from os import PathLike
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.tables import refuse_table
 
 Pairs = Sequence[tuple[str, str]]
 ASKED_OF_OUTPUTS = ("must", "must_not", "prefix", "wanted", "lattice", "on_step")
 """Arguments of `predict` that need a search which goes step by step."""
+PAIRS = "pairs of source and target, as score([(source, target), ..]), or two lists, as score(sources, targets)"
 SHOWN = 60  # characters of a wrong value
 NAMED = 10  # wrong values
 
 READING = {"split", "long", "workers", "lattice", "first"}
 """Options of `Pipeline.predict` that mean nothing to a predictor that takes each text whole."""
+
+
+def text_of(given: Any, name: str = "text") -> str:
+    """One text. Raises InputError for anything else."""
+    texts, alone = texts_of(given, name)
+    if not alone:
+        raise InputError(f"{name}: expected one text; got {type(given).__name__}. Give one of its texts at a time.")
+    return texts[0]
 
 
 def texts_of(given: Any, name: str = "texts") -> tuple[list[str], bool]:
@@ -31,7 +41,7 @@ def texts_of(given: Any, name: str = "texts") -> tuple[list[str], bool]:
     if isinstance(given, str):
         _refuse_surrogates([given], [name])
         return [given], True
-    listed = _listed(given, name, 'a text, or a list of texts, as ["Two dogs run."]')
+    listed = listed_of(given, name, 'a text, or a list of texts, as ["Two dogs run."]')
     wrong = [f"{name}[{place}]: {_not_a_text(each)}" for place, each in enumerate(listed) if not isinstance(each, str)]
     if wrong:
         raise InputError(_some(wrong))
@@ -70,7 +80,7 @@ def pairs_of(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, s
         if reads:
             raise InputError("score: this model translates, so give a translation as well: score(text, translation).")
         return [("", sources)], True
-    listed = _listed(sources, "score", "pairs of source and target, as score([(source, target), ..])")
+    listed = listed_of(sources, "score", PAIRS)
     if reads and isinstance(sources, tuple) and len(listed) == 2 and all(isinstance(each, str) for each in listed):
         return _two_lists(listed[0], listed[1], reads)
     pairs, problems = [], []
@@ -115,10 +125,12 @@ def _is_pair(value: Any) -> bool:
     return all(isinstance(each, str) for each in value)
 
 
-def _listed(given: Any, name: str, wanted: str) -> list[Any]:
+def listed_of(given: Any, name: str, wanted: str) -> list[Any]:
+    """What is given in an order. Raises InputError, which says what is wanted, for a table and for what has none."""
     if isinstance(given, bytes | bytearray | memoryview):
         raise InputError(f'{name}: expected {wanted}; got bytes: decode them: value.decode("utf-8").')
-    if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Iterable):
+    refuse_table(given, name, wanted)
+    if isinstance(given, set | frozenset) or not isinstance(given, Iterable):
         order = " (which has no order)" if isinstance(given, set | frozenset) else ""
         raise InputError(f"{name}: expected {wanted}; got {type(given).__name__}{order}: {_shown(given)}.")
     return list(given)
@@ -127,7 +139,8 @@ def _listed(given: Any, name: str, wanted: str) -> list[Any]:
 def _not_a_text(value: Any) -> str:
     if isinstance(value, bytes):
         return 'expected a text; got bytes: decode them: value.decode("utf-8").'
-    return f"expected a text; got {type(value).__name__}: {_shown(value)}."
+    hint = f" Give one of its values, as each[{next(iter(value))!r}]." if isinstance(value, Mapping) and value else ""
+    return f"expected a text; got {type(value).__name__}: {_shown(value)}.{hint}"
 
 
 def _refuse_surrogates(texts: Sequence[str], names: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from transduce.inference.likelihood import Likelihood
 from transduce.inference.line_marks import LineMarks
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import generating
+from transduce.pipeline.arguments import text_of
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.request import Step
 from transduce.search.settings import Search, search_settings
@@ -49,6 +50,7 @@ def generate(
     Raises:
         InputError: it is no language model; a setting is wrong; the model cannot write the acrostic.
     """
+    prompt = text_of(prompt, "prompt")
     settings = _settings(pipeline, count, prompt, acrostic, search)
     if acrostic:
         lines = _Acrostic(pipeline, settings, acrostic, separator, on_text)

@@ -10,6 +10,7 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, load_model_file
+from transduce.data.columns.frames import Frames
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
@@ -34,7 +35,7 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.pipeline.arguments import READING, asked_of_outputs, pairs_of, paths_of, texts_of, without_asked
+from transduce.pipeline.arguments import READING, asked_of_outputs, pairs_of, paths_of, text_of, texts_of, without_asked
 from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.pipeline.pictures import picture_of
@@ -228,7 +229,7 @@ class Pipeline(FollowsWeights):
         """
         from transduce.interpret.look_back import look_back
 
-        return look_back(self.model, self.task, text, name, head)
+        return look_back(self.model, self.task, text_of(text), name, head)
 
     @overload
     def score(  # type: ignore[overload-overlap]  # a str is an Iterable[str]
@@ -284,8 +285,8 @@ class Pipeline(FollowsWeights):
     ) -> Pieces:
         """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
-        if heard is not None and heard.kind == "frames":
-            return utterances(texts, heard.encode(texts), self.task.readable, long, first)
+        if isinstance(heard, Frames):
+            return utterances(texts, heard.heard(texts), self.task.readable, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
             return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)], first=first)
         reads = self.task.tokenizers.get("source")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from transduce.core.errors import InputError
 from transduce.core.names import SHOWN, listed
 from transduce.data.files import text_lines
-from transduce.data.rows import csv_header, csv_rows, text_keys
+from transduce.data.rows import csv_header, csv_rows, places_of, text_keys
 from transduce.data.source_columns import BETWEEN_COLUMNS
 from transduce.planning.languages import TWO_LETTERS
 from transduce.planning.tags import tags_in
@@ -59,6 +59,7 @@ def _of_csv(path: Path) -> GuessedColumns:
         return GuessedColumns({"source_column": "source", "target_column": "target"}, header)
     if len(header) > 2:
         likely = _likely_columns(rows[:LOOKED_AT], len(header))
+        places_of(path, header, [header[place] for place in likely])  # no advice that would be refused
         _refuse_tags(path, rows, header, likely)
         source, target = (shlex.quote(header[place][:SHOWN]) for place in likely)
         raise InputError(

@@ -9,6 +9,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.languages import matching
+from transduce.core.model_file import refuse_url
 from transduce.data.corpus import read_pairs
 from transduce.data.files import (
     PACKERS,
@@ -20,6 +21,7 @@ from transduce.data.files import (
     suffix_of,
 )
 from transduce.data.pair_files import FILES, PairFiles
+from transduce.data.remote import url_of
 from transduce.data.tmx import tmx_languages
 from transduce.planning.folder_parts import (
     by_language,
@@ -50,7 +52,7 @@ class Named:
     columns: of the source in one file; target_column: of the target. source_separator: between several columns of the
     source. separator: between source and target on a line of one file. validation, test: held-out files of the same
     columns; validation_target, test_target: their other side, where that is a file of its own. root: the folder that
-    the recipe names them relative to; None: the working directory.
+    the recipe names them relative to; None: the working directory. part: of a held-out file, "validation" or "test".
     """
 
     source: Path
@@ -65,10 +67,16 @@ class Named:
     test: Path | None = None
     test_target: Path | None = None
     root: Path | None = None
+    part: str = ""
+
+    @property
+    def target_option(self) -> str:
+        """The option that names the file of the targets."""
+        return f"--{self.part}-target" if self.part else "--target"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, to tell whether a command is the same."""
-        given = {key: value for key, value in self.__dict__.items() if key != "root"}
+        given = {key: value for key, value in self.__dict__.items() if key not in ("root", "part")}
         return {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
 
     def held_out(self, part: str) -> "Named | None":
@@ -77,9 +85,9 @@ class Named:
         if source is None:
             return None
         if target is not None:
-            return Named(source, target, languages=self.languages)
+            return Named(source, target, languages=self.languages, part=part)
         columns = self.columns, self.target_column, self.source_separator, self.separator
-        return Named(source, None, *columns, self.languages)
+        return Named(source, None, *columns, self.languages, part=part)
 
 
 @dataclass(frozen=True)
@@ -179,7 +187,8 @@ def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:
 def _like_training(inputs: Inputs, named: Named) -> Inputs | None:
     """One file of the training file's kind, whose columns it has; None: it is of another kind."""
     kind = suffix_of(named.source) if suffix_of(named.source) in TABLES else ".tsv"
-    if named.target is not None or kind[1:] not in inputs.train or not named.source.is_file():
+    there = named.source.is_file() or url_of(named.source)
+    if named.target is not None or kind[1:] not in inputs.train or not there:
         return None
     lasting_file(named.source)
     columns = {key: value for key, value in inputs.train.items() if key not in FILES}
@@ -227,7 +236,8 @@ def _two_files(named: Named) -> Inputs:
         except InputError as error:
             problems += error.problems
     if source == target:
-        problems.append(f"{source}: named as source and target; expected two files, or one with columns as --source.")
+        option = f"--{named.part or 'source'}"
+        problems.append(f"{source}: named as source and target; expected two files, or one with columns as {option}.")
     if named.columns or any(
         each is not None for each in (named.target_column, named.source_separator, named.separator)
     ):
@@ -247,6 +257,8 @@ def _one(named: Named) -> Inputs:
         files = [each for each in sorted(path.iterdir()) if each.is_file()]
         tables = training_tables(files) and not by_language(files)
         return _tables(named, files) if tables else _parallel(named, files)
+    if kind == ".zip":
+        refuse_url(path, "archives")
     if kind == ".zip" and path.is_file():
         return _parallel(named, [path / name for name in archived_names(path)])
     if not path.exists() and path.parent.is_dir():
@@ -264,8 +276,8 @@ def _one(named: Named) -> Inputs:
     if kind == ".json":
         raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
     raise InputError(
-        f"{path}: the target is missing. Name its file with --target; or name one file with both sides: tab-separated "
-        "(or with another --separator), .csv, .jsonl, .tmx or a .zip of OPUS."
+        f"{path}: the target is missing. Name its file with {named.target_option}; or name one file with both sides: "
+        "tab-separated (or with another --separator), .csv, .jsonl, .tmx or a .zip of OPUS."
     )
 
 

@@ -32,6 +32,7 @@ from transduce.training.examination import examine_data
 USUAL = 60.0  # minutes, where no time is given
 ENOUGH = 0.5  # of the updates that the data deserves; with less, a smaller model learns more
 FEWEST = 50  # pairs; of fewer, two or three would be held out for each score
+USEFUL = 500  # pairs, below which a model is of little use, whatever is decided
 FIRST = 1000  # updates, as long as none are decided
 FULL = 0.95  # of the time is planned for
 MEASURING = 0.1  # of the time is for measuring the speed, at most
@@ -90,6 +91,11 @@ def make_plan(
     facts = replace(facts_of(train, Path(), inputs.languages, FEWEST), languages_named=named.languages is not None)
     for line in facts.to_lines():
         display.tell(line)
+    if facts.pairs < USEFUL:
+        display.warn(
+            f"{facts.pairs:,} pairs are too few for a useful model: {USEFUL} at least, better thousands, are needed. "
+            "The scores of the few that are held out will mean little."
+        )
     planner = _Planner(name or inputs.name, inputs.below(named.root), facts, given, display, begun)
     examine_data(planner.first_recipe(usual_size(facts)), cache_folder(), display.warn, force)
     return planner.plan(minutes)

@@ -22,6 +22,7 @@ from transduce.training.display import Display
 from transduce.training.run_directory import PLAN, check_directory, check_recipe, movable, within
 
 NAME = PLAN
+OPTIONS = {"minutes": "--time", "columns": "--source-column", "overrides": "keys", "data": "data"}  # others as --key
 PATHS = ("source", "target", *HELD_OUT_FILES)  # of what was asked for
 
 
@@ -43,14 +44,14 @@ def planned_run(
     Args:
         given: keys that are chosen already, as `make_plan` takes them.
         asked: all that the decisions follow from, for JSON: what a run began with cannot change.
-        dry_run: note nothing, and tell data that is certainly wrong instead of refusing it.
+        dry_run: note nothing, whatever the run holds, and tell data that is certainly wrong instead of refusing it.
         since: when somebody asked for it, by `time.monotonic`; None: now.
 
     Raises:
         InputError: as `make_plan` and `earlier_plan`; the run holds a training of another recipe.
     """
     asked = json.loads(json.dumps({**named.to_dict(), "minutes": minutes, **asked}))
-    earlier = earlier_plan(run, asked)
+    earlier = earlier_plan(run, asked, dry_run)
     if not dry_run:
         check_directory(run, data=within(run, named.source.parent))  # before hours of measuring
     plan = earlier or make_plan(named, given, minutes, display, run.name, force or dry_run, since)
@@ -85,8 +86,8 @@ def _moved(decision: Decision, run: Path) -> Decision:
     return decision._replace(value=from_run(decision.value, run)) if decision.key == "data.root" else decision
 
 
-def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
-    """What was decided when the run began; None where none was.
+def earlier_plan(run: Path, asked: dict[str, Any], dry_run: bool = False) -> TrainingPlan | None:
+    """What was decided when the run began; None where none was, or for a dry run, where something else was asked for.
 
     Raises:
         InputError: something else was asked for then; the note is damaged.
@@ -102,9 +103,17 @@ def earlier_plan(run: Path, asked: dict[str, Any]) -> TrainingPlan | None:
         return None
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError) as error:
         raise InputError(f"{path}: cannot be read: {error}. Choose another run directory (--run).") from error
-    if different := sorted(key for key in {*before, *asked} if before.get(key) != asked.get(key)):
+    different = sorted(_option(key) for key in {*before, *asked} if before.get(key) != asked.get(key))
+    if different and dry_run:
+        return None
+    if different:
         raise InputError(
             f"{run}: holds a training that was asked for with other options: {', '.join(different)}. Choose another "
             f"run directory (--run), or train {run}/recipe.toml on with other keys."
         )
     return plan
+
+
+def _option(key: str) -> str:
+    """How people ask for what a plan notes under this key."""
+    return OPTIONS.get(key, f"--{key.replace('_', '-')}")

@@ -108,10 +108,11 @@ def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
         longer = sum(length > most for length in longest)
         if longer:
             have = "has" if longer == 1 else "have"
-            display.warn(
+            display.tell_once(
                 f"{name}: {longer:,} of {len(longest):,} pairs {have} more than {most:,} tokens, up to "
                 f"{max(longest):,}. Training drops such pairs, but held-out ones are kept, and slow. "
-                "Leave them out of the file, or raise data.filters.max_tokens."
+                "Leave them out of the file, or raise data.filters.max_tokens.",
+                warning=True,
             )
 
 

@@ -24,7 +24,7 @@ from transduce.core.bounded_toml import toml_file
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
-from transduce.core.model_file import NAME, find_model_file, parsed_tables
+from transduce.core.model_file import NAME, NO_MODELS, find_model_file, parsed_tables, refuse_url
 from transduce.core.names import checked_name
 from transduce.core.overrides import apply_overrides
 from transduce.core.registry import resolve, suggest
@@ -137,8 +137,24 @@ def _parse_changed(table: Table, overrides: list[str], where: str) -> Recipe:
     except InputError as error:
         if not overrides:
             raise
+        problems = [_of_other_kind(each, table, changed) for each in error.problems]
         before, named = _problems(table, where), f"{where} with {' '.join(overrides)}"
-        raise InputError(each if each in before else each.replace(where, named, 1) for each in error.problems) from None
+        raise InputError(each if each in before else each.replace(where, named, 1) for each in problems) from None
+
+
+def _of_other_kind(problem: str, table: Table, changed: Table) -> str:
+    """A problem; of a key that the file has for its own kind, and that an override's kind does not have, what to do."""
+    for section in KINDS:
+        old, new = _kind_of(table, section), _kind_of(changed, section)
+        before, found, key = problem.partition(f"unknown key {section}.")
+        key = key.partition(". ")[0].removesuffix(".")
+        if old != new and found and key in table.get(section, {}):
+            return (
+                f'{before}{section}.{key}: a key of {section}.kind = "{old}", which "{new}" does not have. Take it '
+                f'out; or write a recipe with this one as its base, and [{section}] kind = "{new}": the base\'s '
+                f"[{section}] is then left out."
+            )
+    return problem
 
 
 def _problems(table: Table, where: str) -> list[str]:
@@ -328,12 +344,22 @@ def _read(path: Path) -> Table:
     try:
         return dict(in_run(toml_file(path), path.parent.absolute()))
     except FileNotFoundError:
+        refuse_url(path, "recipes")
         near = suggest(path.name, [each.name for each in path.parent.glob("*.toml")]) if path.parent.is_dir() else ""
         raise InputError(f"{path}: there is no such recipe.{near}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InputError([_no_text(path), *_what_a_recipe_is(path)]) from error
+    except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise InputError([f"{path}: not TOML: {error}", *_what_a_recipe_is(path)]) from error
+
+
+def _no_text(path: Path) -> str:
+    """What is wrong with a file that is not UTF-8."""
+    if path.suffix == Path(NAME).suffix:
+        return f"{path}: this is a model, not a recipe; a recipe goes on from it with training.start={path}."
+    return f"{path}: {NO_MODELS.get(path.suffix, 'this is not text in UTF-8, so it is no recipe.').format(path=path)}"
 
 
 def _what_a_recipe_is(path: Path) -> list[str]:

@@ -152,7 +152,8 @@ class PredictionAnswer(Output):
 
     nbest: list[Output] | None = None
     unseen: float | None = Field(
-        default=None, description="The share of the text's characters that no training source had, if there are any."
+        default=None,
+        description="The share of the text's characters that no training source had, where the model knows them.",
     )
     attention: AttentionAnswer | None = None
 

@@ -163,7 +163,7 @@ def _width(search: Search) -> int:
 
 def _sounds(texts: Sequence[str]) -> list[str]:
     """Those that are sound."""
-    from transduce.data.audio import DATA  # late: it needs torch
+    from transduce.data.uploads import DATA
 
     return [text for text in texts if text.startswith(DATA)]
 

@@ -1,7 +1,6 @@
 """Speech to text over HTTP, as OpenAI's clients ask for it: POST /v1/audio/transcriptions."""
 
 import asyncio
-import base64
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Depends
@@ -13,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
+from transduce.data.uploads import uploaded
 from transduce.serve.guards import TRANSCRIPTIONS, key_needed
 from transduce.serve.schemas import Problem
 from transduce.serve.service import Service
@@ -60,8 +60,9 @@ def routes(service: Service) -> APIRouter:
         model = service.models.asked(asked.model)
         if not model.served.hears:
             raise InputError(f"model: {model.name} reads text; expected a model that was trained on speech.")
-        source = model.pipeline.task.columns["source"]
-        await service.prepared(request, lambda: source.encode([asked.audio]))  # what cannot be heard fails alone
+        await service.prepared(
+            request, lambda: model.pipeline.pieces([asked.audio])
+        )  # what cannot be heard fails alone
         [answer] = await service.answers(request, [Work(model, (asked.audio,), Ask())])
         text = answer.prediction.text
         return PlainTextResponse(f"{text}\n") if asked.format == "text" else JSONResponse({"text": text})
@@ -92,8 +93,9 @@ async def _asked(scope: Scope, body: bytes) -> _Asked:
     problems += [f"{name}: this server has none; leave it out." for name in _unknown(form)]
     if problems or not isinstance(file, UploadFile):
         raise InputError(problems)
-    content = base64.b64encode(await file.read()).decode()
-    return _Asked(f"data:audio/*;base64,{content}", str(form["model"]) if form.get("model") else None, kind)
+    return _Asked(
+        uploaded(await file.read(), file.filename or ""), str(form["model"]) if form.get("model") else None, kind
+    )
 
 
 def _unknown(form: FormData) -> list[Any]:

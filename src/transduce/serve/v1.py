@@ -165,8 +165,8 @@ def _weights(layers: "Sequence[Layer]") -> Iterator[str]:
 def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
     found = answer.prediction
     listed = [Output(**_output(asked, each)) for each in found.alternatives if not found.details()]
-    values, unseen = _output(asked, found), found.unseen or None
-    return PredictionAnswer(**values, nbest=listed or None, unseen=unseen, attention=_attention(asked, answer))
+    values = _output(asked, found)
+    return PredictionAnswer(**values, nbest=listed or None, unseen=found.unseen, attention=_attention(asked, answer))
 
 
 def _attention(asked: PredictRequest, answer: Answer) -> AttentionAnswer | None:

@@ -51,6 +51,7 @@ class Display:
         self._pace = _Pace(0, Progress(), None)
         self._lines = _Lines(0.0)
         self._now = ""
+        self._told = set[str]()
 
     @contextmanager
     def open(
@@ -131,6 +132,12 @@ class Display:
             self._panel.tell(line)
             return
         self.console.print(Text(line), soft_wrap=True)
+
+    def tell_once(self, line: str, warning: bool = False) -> None:
+        """Of data, which is opened to measure the speed and again to train: a line, unless it was told before."""
+        if line not in self._told:
+            self._told.add(line)
+            (self.warn if warning else self.tell)(line)
 
     def warn(self, line: str) -> None:
         """One line that must not be missed."""

@@ -248,7 +248,7 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     start = recipe.training.start
     columns = columns_of_start(load_model_file(start, trust_code=None), recipe, learn) if start else learn()
     task = make_task(recipe, columns)
-    return task, task.open(cache_folder(), display.tell)
+    return task, task.open(cache_folder(), display.tell_once)
 
 
 def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display) -> bool:

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
-from transduce.data.audio import ARRAY, DATA, JOIN, SHOWN, read_features, read_samples
+from transduce.data.audio import ARRAY, JOIN, read_features, read_samples
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
 from transduce.data.filterbank import (
     SHIFT,
+    WINDOW,
     Normalization,
     filterbank,
     manageable,
@@ -28,6 +29,7 @@ from transduce.data.filterbank import (
     stretched,
 )
 from transduce.data.store import Ids
+from transduce.data.uploads import DATA, called
 
 NAMED = 10  # problems in a message
 
@@ -76,6 +78,19 @@ class Frames(WithoutVocabulary):
         """
         return every(self._features, texts, most=NAMED)
 
+    def heard(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """As `encode`, of recordings to be transcribed: in each named one there must be something to hear.
+
+        Raises:
+            InputError: likewise; or recordings shorter than a frame. All of them are named.
+        """
+        found = self.encode(texts)
+        short = [text for text, row in zip(texts, found, strict=True) if text.strip() and not len(row)]
+        if short:
+            told = f"is shorter than a frame, {1000 * WINDOW:g} ms: the file is empty, or was cut off"
+            raise InputError(f"{called(text)}: {told}." for text in short[:NAMED])
+        return found
+
     def decode(self, ids: Sequence[int]) -> str:
         """Frames have no text."""
         return ""
@@ -111,7 +126,7 @@ class Frames(WithoutVocabulary):
         names = [name.strip() for name in text.split(JOIN)] if text.strip() else []
         if not self.files and (wrong := [name for name in names if not name.startswith(DATA)]):
             raise InputError(
-                f"{wrong[0][:SHOWN]}: expected sound as data:audio/wav;base64,..; this server reads no files."
+                f"{called(wrong[0])}: expected sound as data:audio/wav;base64,..; this server reads no files."
             )
         return names
 
@@ -122,11 +137,11 @@ class Frames(WithoutVocabulary):
         features_SF = self._of_arrays(names) if _is_array(names[0]) else self._of_sound(names)
         if features_SF.shape[1] != self.width:
             raise InputError(
-                f"{text[:SHOWN]}: expected {self.width} features a frame; got {features_SF.shape[1]}. The model reads "
+                f"{called(text)}: expected {self.width} features a frame; got {features_SF.shape[1]}. The model reads "
                 "features of the kind that it was trained on."
             )
         if not torch.isfinite(features_SF).all():
-            raise InputError(f"{text[:SHOWN]}: expected finite numbers; got NaN or infinity.")
+            raise InputError(f"{called(text)}: expected finite numbers; got NaN or infinity.")
         return normalized(features_SF, self.normalization).numpy() if len(features_SF) else features_SF.numpy()
 
     def _of_arrays(self, names: Sequence[str]) -> Tensor:
@@ -136,7 +151,7 @@ class Frames(WithoutVocabulary):
     def _of_sound(self, names: Sequence[str]) -> Tensor:
         if self.rate is None:
             raise InputError(
-                f"{names[0][:SHOWN]}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
+                f"{called(names[0])}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
                 "features that were computed elsewhere, and cannot compute them from sound."
             )
         return filterbank(self._wave(names, self.rate), self.rate, self.width)
@@ -149,7 +164,7 @@ class Frames(WithoutVocabulary):
             wave_N, rate = read_samples(name, self.root, limit)
             uploaded += len(wave_N) / rate
             if limit is not None and uploaded > limit:
-                raise InputError(f"{name[:SHOWN]}: longer than the {limit:g} seconds that this server hears, together.")
+                raise InputError(f"{called(name)}: longer than the {limit:g} seconds that this server hears, together.")
             rate = round(rate * self.speed)
             waves.append(resampled(wave_N, rate if limit is None else manageable(rate, wanted), wanted))
         return torch.cat(waves)

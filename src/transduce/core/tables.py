@@ -1,0 +1,44 @@
+"""Tables that a program holds, of pandas, polars, pyarrow or Hugging Face; none of these libraries is imported."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from transduce.core.errors import InputError
+
+NAMED = 5  # columns that a message names
+
+
+def columns_of(given: Any) -> list[Any] | None:
+    """The names of a table's columns; None for what is no table."""
+    if is_arrow(given):
+        return list(given.schema.names)
+    names = getattr(given, "columns", getattr(given, "column_names", None))
+    return None if names is None or isinstance(given, Mapping) else list(names)
+
+
+def is_arrow(given: Any) -> bool:
+    """Whether it is a table of pyarrow."""
+    return type(given).__module__.partition(".")[0] == "pyarrow" and hasattr(given, "schema")
+
+
+def refuse_table(given: Any, name: str, wanted: str) -> None:
+    """Raises InputError for a table or a mapping where texts are wanted: iterating it gives the names of its columns.
+
+    Args:
+        name: of what is given, in the message.
+        wanted: what is expected there.
+    """
+    names = list(given) if isinstance(given, Mapping) else columns_of(given)
+    if names is None:
+        return
+    kind = type(given).__name__
+    what = f"{kind} with the {'keys' if isinstance(given, Mapping) else 'columns'} {_some(names)}"
+    column = f"[{names[0] if names else 'english'!r}]" + (".to_pylist()" if is_arrow(given) else "")
+    raise InputError(
+        f"{name}: expected {wanted}; got {what}. Give a column of texts: of a {kind} named table, table{column}."
+    )
+
+
+def _some(names: list[Any]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (", ".join(map(str, names[:NAMED])) or "none") + more
