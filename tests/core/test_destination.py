@@ -204,7 +204,7 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "name",
-    ["log.jsonl", "recipe.toml", "mine.txt", "checkpoints/update-00000001.safetensors"]  # are there
+    ["log.jsonl", "recipe.toml", "checkpoints/update-00000001.safetensors"]  # are there
     + ["report.json", "report-00000001.json", "checkpoints/new.txt", ".lock"],  # may come
 )
 def test_an_output_is_no_file_of_the_run_that_is_read(name: str, run: Path, tmp_path: Path) -> None:
@@ -217,8 +217,9 @@ def test_an_output_is_no_file_of_the_run_that_is_read(name: str, run: Path, tmp_
     check_output(run / name, [tmp_path / "text"])
 
 
-def test_an_output_may_be_a_new_file_beside_those_of_a_run(run: Path, tmp_path: Path) -> None:
+def test_an_output_may_be_a_file_beside_those_of_a_run(run: Path, tmp_path: Path) -> None:
     check_output(run / "page.html", [run])
+    check_output(run / "mine.txt", [run])  # from an earlier prediction
     check_output(tmp_path / "recipe.toml", [run])
     check_output("/dev/stdout", [run])
     (run / "log.jsonl").unlink()
