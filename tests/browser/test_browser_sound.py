@@ -183,7 +183,7 @@ def test_a_dropped_file_is_heard_and_a_bad_one_is_said(visit: Callable[..., Visi
     expect(tab.find("#recorder-told")).to_have_text("empty.wav: the file is empty.")
     with tab.refusals():
         tab.page.evaluate(drop, ["page.wav", base64.b64encode(b"<html>" * 99).decode()])
-        expect(tab.find("#view [role=alert]")).to_contain_text("not a sound file that can be read")
+        expect(tab.find("#view [role=alert]")).to_contain_text("not a sound file, but text")
     expect(tab.find("#output")).to_have_count(0)
 
 

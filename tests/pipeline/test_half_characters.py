@@ -27,7 +27,7 @@ def pipeline() -> Pipeline:
         ("texts[1]: holds a lone surrogate", lambda pipeline: pipeline.predict(["ba", HALF])),
         ("score[0], target: holds a lone surrogate", lambda pipeline: pipeline.score([("ba", HALF)])),
         ("score[0], source: holds a lone surrogate", lambda pipeline: pipeline.score([(HALF, "ba")])),
-        ("text 1: its character 2 is U+D800", lambda pipeline: explore(pipeline, HALF)),
+        ("text: holds a lone surrogate", lambda pipeline: explore(pipeline, HALF)),
         ("text 1: its character 2 is U+D800", lambda pipeline: asked(pipeline, "ba", [HALF])),
         (r"must: 'a\ud800' is not a phrase", lambda pipeline: pipeline.predict(["ba"], must=[HALF])),
         (r"must: ('ba', 'a\ud800') is not a phrase", lambda pipeline: pipeline.predict(["ba"], must=[("ba", HALF)])),
