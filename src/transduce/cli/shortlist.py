@@ -57,7 +57,7 @@ def shortlist(
     sides = tokenizers_of(file)
     data = training_data(path, recipe, "--recipe", trust_code)
     read = [each for files in data.corpora() for each in files.paths(Path(data.root))]
-    if output is None or not same_file(output, path):  # as by default
+    if not (output and same_file(output, path)):  # a model gets its shortlist in place by default
         check_output(output, [path, recipe, *read], "--output")
     lines = sum(count_lines(files.paths(Path(data.root))[0]) for files in data.corpora())
     with bar("tokenising", lines) as advance:

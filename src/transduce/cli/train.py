@@ -122,8 +122,7 @@ def _train(
     from transduce.training.examination import examine_data
     from transduce.training.summary import tell_summary
 
-    console = display.console if display else make_console(quiet=not group.first)
-    display = display or Display(console)
+    display = display or Display(make_console(quiet=not group.first))
     if not examined:
         group.from_first(lambda: examine_data(resolved, cache_folder(), display.warn, force or dry_run or finish))
     if not group.first and (dry_run or finish):
@@ -142,7 +141,7 @@ def _train(
         return None
     tell_summary(resolved, folder, report, display)
     path = folder / NAME  # `transduce shortlist` may have added to it: its hash is not always the report's
-    console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
+    display.console.print(f"{path}  sha256 {fingerprint(path)}", highlight=False, soft_wrap=True)
     return report
 
 

@@ -60,13 +60,11 @@ def bounded_bytes(path: Path, most: int) -> bytes:
         InputError: it cannot be read, is no regular file, or has more than `most` bytes.
     """
     try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > most:
-                raise InputError(f"{path}: {size:,} bytes; expected at most {most:,}.")
-            return file.read(most)
+        return read_bytes(path, most)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}.") from error
 
 
 def bounded_text(path: Path, most: int) -> str:

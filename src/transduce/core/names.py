@@ -1,13 +1,11 @@
-"""Names of recipes, variants and the like, which become names of folders and files; and lists of names in messages."""
+"""Names of recipes, variants and the like, which become names of folders and files."""
 
 import unicodedata
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 LONGEST = 200  # bytes; file systems take 255, and names get endings such as -teacher-1
-SHOWN = 80  # characters of a name in a list
 NOT_SHOWN = {"Cc", "Cs", "Zl", "Zp"}  # categories of Unicode: controls, halves of characters, breaks of lines
 
 
@@ -16,12 +14,6 @@ def checked_name(name: str) -> str:
     if problem := _problem(name):
         raise ValueError(f"expected a name, such as my-model; got {name!r:.100}, {problem}")
     return name
-
-
-def listed(names: Sequence[object], most: int = 20) -> str:
-    """The first of some names as a message shows them: a file may hold any number, of any length."""
-    shown = [name if len(name) <= SHOWN else f"{name[:SHOWN]}…" for name in map(str, names[:most])]
-    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _problem(name: str) -> str:

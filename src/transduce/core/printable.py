@@ -1,7 +1,9 @@
-"""Text from files as a terminal may see it: what would steer the terminal is spelt out."""
+"""Text from files as messages may show it: what would steer a terminal is spelt out, long lists are cut."""
 
 import re
+from collections.abc import Sequence
 
+SHOWN = 80  # characters of a name in a list
 # Controls but for line break and tab, what turns the direction of writing, breaks of lines, halves of characters.
 STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 STEERS_IN_JSON = re.compile(r"[\x7f-\x9f]")  # the rest is escaped by JSON itself, or may stand there
@@ -20,6 +22,12 @@ def printable_line(text: str) -> str:
 def printable_json(text: str) -> str:
     """A text in JSON that means the same, and steers no terminal."""
     return STEERS_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def listed(names: Sequence[object], most: int = 20) -> str:
+    """The first of some names as a message shows them: a file may hold any number, of any length."""
+    shown = [name if len(name) <= SHOWN else f"{name[:SHOWN]}…" for name in map(str, names[:most])]
+    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _spelt(character: str) -> str:

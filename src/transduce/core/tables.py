@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.printable import listed
 
 NAMED = 5  # columns that a message names
 
@@ -32,13 +33,8 @@ def refuse_table(given: Any, name: str, wanted: str) -> None:
     if names is None:
         return
     kind = type(given).__name__
-    what = f"{kind} with the {'keys' if isinstance(given, Mapping) else 'columns'} {_some(names)}"
+    what = f"{kind} with the {'keys' if isinstance(given, Mapping) else 'columns'} {listed(names, NAMED) or 'none'}"
     column = f"[{names[0] if names else 'english'!r}]" + (".to_pylist()" if is_arrow(given) else "")
     raise InputError(
         f"{name}: expected {wanted}; got {what}. Give a column of texts: of a {kind} named table, table{column}."
     )
-
-
-def _some(names: list[Any]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return (", ".join(map(str, names[:NAMED])) or "none") + more

@@ -10,7 +10,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.languages import base_of, matching, name_of
-from transduce.core.names import listed
+from transduce.core.printable import listed
 from transduce.data.corpus import read_pairs
 from transduce.data.files import TABLES, existing_file, suffix_of, text_lines
 from transduce.data.input_file import InputFile

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.core.names import listed
+from transduce.core.printable import listed
 from transduce.data.files import read_lines, text_lines
 from transduce.data.patterns import SURROGATE
 

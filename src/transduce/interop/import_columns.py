@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.core.names import listed
+from transduce.core.printable import listed
 from transduce.core.registry import suggest
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tags import LANGUAGE

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
-from transduce.core.names import SHOWN, listed
+from transduce.core.printable import SHOWN, listed
 from transduce.data.files import text_lines
 from transduce.data.rows import csv_header, csv_rows, places_of, text_keys
 from transduce.data.source_columns import BETWEEN_COLUMNS

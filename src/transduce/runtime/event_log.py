@@ -120,7 +120,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return open_regular(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}. Delete it.") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
@@ -142,8 +142,10 @@ def _finite(digits: str) -> float | None:
 
 def _line(event: dict[str, Any]) -> str:
     """JSON in one line. A number that is not finite, such as a perplexity over 1e308, becomes null."""
-    written = json.loads(json.dumps(event), parse_constant=_finite)
-    return json.dumps(written, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        return json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError:
+        return _line(json.loads(json.dumps(event), parse_constant=_finite))
 
 
 def _tensorboard(folder: Path, update: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from transduce.core.errors import InputError, TransduceError
+from transduce.data.uploads import DATA
 from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import BatchQueue, broke_down
 from transduce.serve.guards import Door
@@ -163,8 +164,6 @@ def _width(search: Search) -> int:
 
 def _sounds(texts: Sequence[str]) -> list[str]:
     """Those that are sound."""
-    from transduce.data.uploads import DATA
-
     return [text for text in texts if text.startswith(DATA)]
 
 

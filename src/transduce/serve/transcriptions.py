@@ -60,9 +60,8 @@ def routes(service: Service) -> APIRouter:
         model = service.models.asked(asked.model)
         if not model.served.hears:
             raise InputError(f"model: {model.name} reads text; expected a model that was trained on speech.")
-        await service.prepared(
-            request, lambda: model.pipeline.pieces([asked.audio])
-        )  # what cannot be heard fails alone
+        # What cannot be heard fails alone, and not with the others of a batch.
+        await service.prepared(request, lambda: model.pipeline.pieces([asked.audio]))
         [answer] = await service.answers(request, [Work(model, (asked.audio,), Ask())])
         text = answer.prediction.text
         return PlainTextResponse(f"{text}\n") if asked.format == "text" else JSONResponse({"text": text})
@@ -93,9 +92,8 @@ async def _asked(scope: Scope, body: bytes) -> _Asked:
     problems += [f"{name}: this server has none; leave it out." for name in _unknown(form)]
     if problems or not isinstance(file, UploadFile):
         raise InputError(problems)
-    return _Asked(
-        uploaded(await file.read(), file.filename or ""), str(form["model"]) if form.get("model") else None, kind
-    )
+    audio = uploaded(await file.read(), file.filename or "")
+    return _Asked(audio, str(form["model"]) if form.get("model") else None, kind)
 
 
 def _unknown(form: FormData) -> list[Any]:
