@@ -131,7 +131,7 @@ def test_a_page_takes_no_place_of_a_runs_file(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "log.jsonl: this is a file of the run" in capsys.readouterr().err
+    assert "log.jsonl: this file belongs to the run" in capsys.readouterr().err
     assert (run / "log.jsonl").read_bytes() == before
 
 

@@ -27,7 +27,7 @@ DEEP = "a." * 20_000 + "a"
     ],
 )
 def test_deep_keys_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=rf"line [12]: expected keys of at most {DEEPEST} names; got"):
+    with pytest.raises(ValueError, match=rf"line [12]: expected keys with at most {DEEPEST} parts; got"):
         toml_table(text)
 
 

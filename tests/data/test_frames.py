@@ -158,7 +158,7 @@ def test_what_is_to_be_transcribed_must_hold_sound(sounds: Path) -> None:
     with pytest.raises(InputError) as caught:
         column.heard(["a.wav", "none.wav", "", "cut.wav"])
     assert [each.partition(":")[0] for each in caught.value.problems] == ["none.wav", "cut.wav"]
-    assert "is shorter than a frame, 25 ms" in caught.value.problems[0]
+    assert "shorter than one frame (25 ms)" in caught.value.problems[0]
     with pytest.raises(InputError) as caught:
         column.heard(["empty.wav", "text.wav"])
     assert caught.value.problems[0] == "empty.wav: not a sound file: it is empty."

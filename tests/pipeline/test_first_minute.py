@@ -89,7 +89,7 @@ def test_whatever_has_texts_in_an_order_gives_a_list(model: Pipeline, made: Call
         ([TEXT, float("nan"), None], r"texts\[1\]: expected a text; got float: nan"),
         ([[TEXT]], r"texts\[0\]: expected a text; got list"),
         ({TEXT}, r"got set \(which has no order\)"),
-        ({"text": TEXT}, r"got dict with the keys text\. .*: of a dict named table, table\['text'\]"),
+        ({"text": TEXT}, r"got dict with the keys text\. Pass .*, such as table\['text'\]"),
         ([{"text": TEXT}], r"texts\[0\]: expected a text; got dict: .* Give one of its values, as each\['text'\]"),
         (Path("english.txt"), "got PosixPath"),
         ("a lone \ud800 surrogate", "lone surrogate"),

@@ -156,6 +156,6 @@ def test_fifty_pairs_are_enough(planned: Planned) -> None:
 
 
 def test_some_hundreds_of_pairs_are_told_to_be_too_few(planned: Planned) -> None:
-    said = "pairs are too few for a useful model: 500 at least, better thousands, are needed."
+    said = "pairs are too few for a useful model: you need at least 500, preferably thousands."
     assert f"\n60 {said}" in planned(None, USUAL, pairs=60)[1]
     assert said not in planned(None, USUAL, pairs=500)[1]

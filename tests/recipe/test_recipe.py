@@ -297,8 +297,8 @@ def test_a_value_that_is_too_much_is_named(tmp_path: Path, value: str) -> None:
     ("name", "content", "said"),
     [
         ("x.pkl", b"\x80\x04\x95\x05\x00", "this looks like a PyTorch checkpoint, which is a pickle"),
-        ("x.safetensors", b"\xf0\x00", "this is a model, not a recipe; a recipe goes on from it with training.start"),
-        ("x.dat", b"\x80\x00", "this is not text in UTF-8, so it is no recipe"),
+        ("x.safetensors", b"\xf0\x00", "this is a model, not a recipe\\. To continue from it, add training\\.start"),
+        ("x.dat", b"\x80\x00", "not UTF-8 text, so not a recipe"),
     ],
 )
 def test_a_binary_file_is_no_recipe(tmp_path: Path, name: str, content: bytes, said: str) -> None:
@@ -310,7 +310,7 @@ def test_a_binary_file_is_no_recipe(tmp_path: Path, name: str, content: bytes, s
 
 def test_keys_of_another_kind_are_called_so(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[model]\nfeed_forward = 64\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.toml with \S+: model\.feed_forward: a key of model\.kind = "):
+    with pytest.raises(InputError, match=r"a\.toml with .* has this key, .rnn. does not"):
         load_recipe(tmp_path / "a.toml", ["model.kind=rnn"])
 
 

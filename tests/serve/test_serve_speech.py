@@ -194,8 +194,8 @@ def test_what_cannot_be_heard_is_said(hearing: Server, text: str, said: str) -> 
     [
         (b"", "7.wav: not a sound file: it is empty."),
         (b"two dogs run\n", "7.wav: not a sound file, but text. Expected a recording, such as a .wav or .flac."),
-        (sound(tone(1))[:100], "7.wav: is shorter than a frame, 25 ms: the file is empty, or was cut off."),
-        (sound(np.zeros(0)), "7.wav: is shorter than a frame, 25 ms: the file is empty, or was cut off."),
+        (sound(tone(1))[:100], "7.wav: shorter than one frame (25 ms): the file is empty, or was cut off."),
+        (sound(np.zeros(0)), "7.wav: shorter than one frame (25 ms): the file is empty, or was cut off."),
         (silent(121), "7.wav: longer than the 120 seconds that this server hears."),
     ],
 )

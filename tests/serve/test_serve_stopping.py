@@ -54,7 +54,7 @@ def test_a_full_pipe_on_standard_error_stops_nothing(served_file: Path) -> None:
             bad.sendall(b"\0\r\n\r\n")
             assert b"400 Bad Request" in bad.recv(100)
     measured = httpx.get(f"{address}/metrics").text
-    assert "transduce_unlogged_total 40.0" in measured
+    assert "transduce_dropped_log_lines_total 40.0" in measured
     process.send_signal(signal.SIGTERM)
     try:
         assert process.wait(20) == 0

@@ -113,7 +113,7 @@ def test_a_lock_that_is_somebodys_file_or_none_is_refused(make: Callable[[Path, 
     mine.write_text("my notes")
     run.mkdir()
     make(run / ".lock", mine)
-    with pytest.raises(InputError, match=r"\.lock: expected a file of this run alone"), alone_in(run):
+    with pytest.raises(InputError, match=r"\.lock: expected the lock file of this run"), alone_in(run):
         pass
     assert mine.read_text() == "my notes"
     assert (run / ".lock").lstat()
@@ -181,10 +181,10 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         (run / name).unlink(missing_ok=True)
         os.mkfifo(run / name) if target is None else (run / name).symlink_to(target)
     found = facts_of(run)
-    assert found.problem == "report.json: is no regular file; log.jsonl: is no regular file"
+    assert found.problem == "report.json: not a regular file; log.jsonl: not a regular file"
     (run / "recipe.toml").unlink()
     os.mkfifo(run / "recipe.toml")
-    assert "recipe.toml: is no regular file" in facts_of(run).problem
+    assert "recipe.toml: not a regular file" in facts_of(run).problem
     (tmp_path / "around").symlink_to(tmp_path)
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     assert {Path(each.folder).name for each in runs_in([tmp_path])} == {"r"}

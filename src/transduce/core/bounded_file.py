@@ -24,7 +24,7 @@ def _regular(path: str, flags: int) -> int:
     if stat.S_ISREG(kind := os.fstat(file).st_mode) or stat.S_ISDIR(kind):
         return file
     os.close(file)
-    raise OSError(errno.EINVAL, "is no regular file", path)
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def read_bytes(path: Path, most: int | None = None, tail: bool = False) -> bytes:

@@ -46,7 +46,7 @@ def toml_table(text: str) -> dict[str, Any]:
     """
     if found := DEEP.search(text):
         line = text.count("\n", 0, found.start()) + 1
-        raise ValueError(f"line {line}: expected keys of at most {DEEPEST} names; got {found[0][:40]}…")
+        raise ValueError(f"line {line}: expected keys with at most {DEEPEST} parts; got {found[0][:40]}…")
     table = tomllib.loads(text)
     if any(number.bit_length() > BITS for number in _whole_numbers(table)):
         raise ValueError(f"expected whole numbers of at most {BITS} bits; one has more")

@@ -127,7 +127,7 @@ def check_output(output: str | os.PathLike[str] | None, inputs: Iterable[Path | 
         raise InputError(f"{called} {output}: standard input comes from this file; name another one.".strip())
     if output is not None and (run := next((run for run in _runs(given) if _is_of_run(Path(output), run)), None)):
         raise InputError(
-            f"{called} {output}: this is a file of the run {run}, which is read. Name a file elsewhere.".strip()
+            f"{called} {output}: this file belongs to the run {run}, which is an input. Choose another output.".strip()
         )
 
 

@@ -35,6 +35,4 @@ def refuse_table(given: Any, name: str, wanted: str) -> None:
     kind = type(given).__name__
     what = f"{kind} with the {'keys' if isinstance(given, Mapping) else 'columns'} {listed(names, NAMED) or 'none'}"
     column = f"[{names[0] if names else 'english'!r}]" + (".to_pylist()" if is_arrow(given) else "")
-    raise InputError(
-        f"{name}: expected {wanted}; got {what}. Give a column of texts: of a {kind} named table, table{column}."
-    )
+    raise InputError(f"{name}: expected {wanted}; got {what}. Pass one of its columns, such as table{column}.")

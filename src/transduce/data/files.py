@@ -254,7 +254,7 @@ def _conversion(path: Path) -> str:
     if begins[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         return "It is UTF-16: convert it (iconv -f UTF-16 -t UTF-8 OLD > NEW)."
     if b"\0" in begins:
-        return "It looks like a binary file (it holds bytes of 0); expected lines of text in UTF-8."
+        return "It looks like a binary file (it has null bytes); expected lines of text in UTF-8."
     return (
         "Convert it from its encoding (such as iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW), or write a cleaned copy with "
         "transduce doctor."

@@ -160,7 +160,7 @@ def _as_our_errors(url: str) -> Iterator[None]:
     except (InputError, TransduceError):
         raise
     except FileNotFoundError:
-        raise InputError(f"{url}: no such file, or its server cannot be reached.") from None
+        raise InputError(f"{url}: no such file, or the server cannot be reached.") from None
     except PermissionError as error:
         raise InputError(f"{url}: may not be read or written ({error}). Check your credentials for it.") from None
     except Exception as error:

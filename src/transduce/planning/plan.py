@@ -93,8 +93,8 @@ def make_plan(
         display.tell(line)
     if facts.pairs < USEFUL:
         display.warn(
-            f"{facts.pairs:,} pairs are too few for a useful model: {USEFUL} at least, better thousands, are needed. "
-            "The scores of the few that are held out will mean little."
+            f"{facts.pairs:,} pairs are too few for a useful model: you need at least {USEFUL}, preferably thousands. "
+            "Scores on so few held-out pairs mean little."
         )
     planner = _Planner(name or inputs.name, inputs.below(named.root), facts, given, display, begun)
     examine_data(planner.first_recipe(usual_size(facts)), cache_folder(), display.warn, force)

@@ -150,9 +150,9 @@ def _of_other_kind(problem: str, table: Table, changed: Table) -> str:
         key = key.partition(". ")[0].removesuffix(".")
         if old != new and found and key in table.get(section, {}):
             return (
-                f'{before}{section}.{key}: a key of {section}.kind = "{old}", which "{new}" does not have. Take it '
-                f'out; or write a recipe with this one as its base, and [{section}] kind = "{new}": the base\'s '
-                f"[{section}] is then left out."
+                f'{before}{section}.{key}: {section}.kind = "{old}" has this key, "{new}" does not. Remove the key; or '
+                f'write a recipe that names this one as its base and has its own [{section}] with kind = "{new}", '
+                f"which replaces the base's."
             )
     return problem
 
@@ -358,8 +358,8 @@ def _read(path: Path) -> Table:
 def _no_text(path: Path) -> str:
     """What is wrong with a file that is not UTF-8."""
     if path.suffix == Path(NAME).suffix:
-        return f"{path}: this is a model, not a recipe; a recipe goes on from it with training.start={path}."
-    return f"{path}: {NO_MODELS.get(path.suffix, 'this is not text in UTF-8, so it is no recipe.').format(path=path)}"
+        return f"{path}: this is a model, not a recipe. To continue from it, add training.start={path} to a recipe."
+    return f"{path}: {NO_MODELS.get(path.suffix, 'not UTF-8 text, so not a recipe.').format(path=path)}"
 
 
 def _what_a_recipe_is(path: Path) -> list[str]:

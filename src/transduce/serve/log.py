@@ -11,7 +11,7 @@ from queue import SimpleQueue
 STANDARD_ERROR = 2  # the file descriptor
 WAITING = 1000  # lines for a reader that is slower than the server
 OFTEN, PERIOD = 60, 60  # as many lines from one place in the code, in so many seconds
-LAST = f" (Of such lines, {OFTEN} are shown in {PERIOD} s.)"
+LAST = f" (At most {OFTEN} such lines are logged in {PERIOD} s.)"
 PATIENCE = 1.0  # seconds for the last lines, when the server ends
 
 

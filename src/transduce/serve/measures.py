@@ -15,7 +15,7 @@ class ServerMetrics:
     """Counters of one server.
 
     refused: requests that found the queue full; dropped: segments whose request left before they were begun;
-    unlogged: lines that the log left out.
+    unlogged: log lines that were not written.
     """
 
     content_type = CONTENT_TYPE_LATEST
@@ -38,7 +38,7 @@ class ServerMetrics:
         self.open = Gauge("transduce_requests_open", "Requests under way.", registry=self.registry)
         self.refused = Counter("transduce_refused", "Requests that found the queue full.", registry=self.registry)
         self.dropped = Counter("transduce_dropped_texts", "Texts whose client left in time.", registry=self.registry)
-        self.unlogged = Counter("transduce_unlogged", "Lines that the log left out.", registry=self.registry)
+        self.unlogged = Counter("transduce_dropped_log_lines", "Log lines not written.", registry=self.registry)
         self._reloads = Counter(
             "transduce_reloads", "Changed model files.", ["model", "outcome"], registry=self.registry
         )

@@ -106,8 +106,8 @@ def _is_own(file: BinaryIO) -> bool:
 
 def _not_own(path: Path) -> InputError:
     return InputError(
-        f"{path}: expected a file of this run alone; this is a link to another one, or no file. Delete it, or choose "
-        "another directory with --run."
+        f"{path}: expected the lock file of this run; found a link, or something that is not a file. Delete it, or "
+        "choose another directory with --run."
     )
 
 

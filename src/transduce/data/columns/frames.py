@@ -87,7 +87,7 @@ class Frames(WithoutVocabulary):
         found = self.encode(texts)
         short = [text for text, row in zip(texts, found, strict=True) if text.strip() and not len(row)]
         if short:
-            told = f"is shorter than a frame, {1000 * WINDOW:g} ms: the file is empty, or was cut off"
+            told = f"shorter than one frame ({1000 * WINDOW:g} ms): the file is empty, or was cut off"
             raise InputError(f"{called(text)}: {told}." for text in short[:NAMED])
         return found
 
