@@ -170,6 +170,30 @@ def test_another_distillation_is_not_continued(folder: Path, finished: bool) -> 
     assert before is None or hashes(folder / "out") == before
 
 
+@pytest.mark.parametrize("content", ['{"sources": [', "[]", "\0", '{"sources": 5}', '{"sources": [5]}', "{}"])
+def test_a_damaged_report_is_told_and_left_alone(folder: Path, content: str) -> None:
+    run(folder)
+    report = folder / "out" / "distillation.json"
+    report.write_text(content)
+    with pytest.raises(InputError, match=r"distillation\.json.*(--output|another distillation)"):
+        run(folder)
+    assert report.read_text() == content
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"long": 0, "targets": []}', '{"long": 0, "targets": 5}', "{}"])
+def test_a_damaged_part_is_named_and_translated_again_without_it(folder: Path, content: str) -> None:
+    expected = run(folder, "expected")["sha256"]
+    (folder / "out" / "parts").mkdir(parents=True)
+    plan = {key: value for key, value in run(folder, "expected").items() if key not in ("counts", "sha256", "versions")}
+    (folder / "out" / "parts" / "plan.json").write_text(json.dumps(plan))
+    part = folder / "out" / "parts" / "000001.json"
+    part.write_text(content)
+    with pytest.raises(InputError, match=r"000001\.json: damaged: .* Delete it"):
+        run(folder)
+    part.unlink()
+    assert run(folder)["sha256"] == expected
+
+
 def test_a_folder_with_other_files_is_left_alone(folder: Path) -> None:
     (folder / "out").mkdir()
     (folder / "out" / "thesis.txt").write_text("mine")

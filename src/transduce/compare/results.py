@@ -4,7 +4,6 @@ Quality is the mean over a variant's trainings. Its interval, and its difference
 paired bootstrap over sentences and trainings (`transduce.metrics.paired`).
 """
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from transduce.compare.axis import across_lengths, across_points, across_tests
 from transduce.compare.complexity import COMPLEXITIES
 from transduce.compare.config import ComparisonConfig
 from transduce.compare.worker import FAILED, MEASURED
+from transduce.core.bounded_file import read_table
 from transduce.evaluation.evaluate import verdict
 from transduce.inference.likelihood import signature
 from transduce.metrics.bits import cost_tally
@@ -27,6 +27,8 @@ from transduce.metrics.tally import Tally
 from transduce.runtime.environment import library_versions, machine
 from transduce.runtime.event_log import read_log
 from transduce.tasks.protocols import Task, TaskData
+
+AGAIN = "Delete it, and run the same command: it is measured again."
 
 
 class Costs(NamedTuple):
@@ -39,7 +41,7 @@ class Costs(NamedTuple):
     @classmethod
     def read(cls, path: Path) -> Self:
         """What was measured into `path`."""
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told = read_table(path, AGAIN)
         return cls(told["parameters"], told["operations_a_token"], told["growth"])
 
 
@@ -62,7 +64,7 @@ class FinishedRun:
         """From its run directory, which may not be there yet."""
         failed = (run / FAILED).read_text(encoding="utf-8").strip() if (run / FAILED).exists() else ""
         path = run / MEASURED
-        measured = json.loads(path.read_text(encoding="utf-8")) if path.exists() and not failed else None
+        measured = read_table(path, AGAIN) if path.exists() and not failed else None
         return cls(seed, run, measured, failed, read_log(run / "log.jsonl"))
 
 

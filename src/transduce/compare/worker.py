@@ -5,7 +5,6 @@
 """
 
 import importlib
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from transduce.compare.config import folder_name
 from transduce.compare.growth import measure_growth
 from transduce.compare.operations import operations_a_token
 from transduce.core.atomic import write_json, write_text
+from transduce.core.bounded_file import read_table
 from transduce.core.errors import TransduceError
 from transduce.data.collate import units_of_each
 from transduce.data.store import Store
@@ -125,7 +125,7 @@ def _note_memory(run: Path, before: int, peak: int) -> dict[str, int]:
     now = {"peak_bytes": peak, "training_bytes": peak - before}
     path = run / MEMORY
     if path.exists():
-        earlier = json.loads(path.read_text(encoding="utf-8"))
+        earlier = read_table(path, "Delete it: memory is measured anew.")
         now = {key: max(value, earlier[key]) for key, value in now.items()}
     write_json(path, now)
     return now

@@ -1,10 +1,11 @@
 """Files of others, whose kind and size are looked at before they are read."""
 
 import errno
+import json
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from transduce.core.errors import InputError
 
@@ -51,6 +52,24 @@ def read_bytes(path: Path, most: int | None = None, tail: bool = False) -> bytes
 def read_text(path: Path) -> str:
     """A regular file in UTF-8. Raises OSError as `read_bytes`, and ValueError where it is no UTF-8."""
     return read_bytes(path).decode("utf-8")
+
+
+def read_table(path: Path, advice: str) -> dict[str, Any]:
+    """A JSON object in a regular file that Transduce wrote.
+
+    Args:
+        advice: what to do about a damaged one, for the message.
+
+    Raises:
+        InputError: the file cannot be read, or holds something else.
+    """
+    try:
+        found = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged: {getattr(error, 'strerror', None) or error}. {advice}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: damaged: expected a JSON object; got {type(found).__name__}. {advice}")
+    return found
 
 
 def bounded_bytes(path: Path, most: int) -> bytes:

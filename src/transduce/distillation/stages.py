@@ -3,7 +3,6 @@
 Each stage continues where it was stopped, and a finished stage is not repeated.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import torch
 
 from transduce.core.atomic import write_json
+from transduce.core.bounded_file import read_table
 from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
 from transduce.data.corpus import TextFile
@@ -144,5 +144,5 @@ class Stages(ABC):
 
 def _trained(recipe: Recipe, folder: Path) -> Report:
     """A model's entry in the report, with its cost."""
-    found = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    found = read_table(folder / REPORT, "Delete the folder: its model is trained again.")
     return {"name": recipe.name, "sha256": found["model"]["sha256"], "seconds": found["training"]["seconds"]}

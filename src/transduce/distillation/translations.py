@@ -13,7 +13,6 @@ Translations are written in parts, each atomically, and an interrupted distillat
 Back-translation makes pairs the other way round: what was translated is their target.
 """
 
-import json
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from transduce.bulk.engine import LocalEngine
 from transduce.bulk.job import Placement
 from transduce.bulk.predicting import PredictingWorker
 from transduce.core.atomic import write_json
+from transduce.core.bounded_file import read_table
 from transduce.core.errors import InputError
 from transduce.core.folders import check_folder, check_inside
 from transduce.data.corpus import TextFile, read_text
@@ -39,6 +39,7 @@ from transduce.search.settings import Search
 
 PART = 2048  # lines that are sorted by length, translated and saved together
 REPORT = "distillation.json"
+ANEW = "Delete the folder, or choose another one with --output."
 DISTILLATION = "sequence-level knowledge distillation (Kim and Rush 2016)"
 BACKTRANSLATION = "back-translation (Sennrich et al. 2016)"
 Table = dict[str, Any]
@@ -100,8 +101,7 @@ def distil(
         _translate(placement or here, how, _lines(sources, root), folder / "parts", advance)
         write_json(folder / REPORT, {**plan, **_join(_lines(sources, root), folder, method == BACKTRANSLATION)})
     shutil.rmtree(folder / "parts", ignore_errors=True)
-    report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    return report
+    return read_table(folder / REPORT, ANEW)
 
 
 def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
@@ -149,10 +149,9 @@ def taught_pairs(folder: Path) -> dict[str, str]:
 def read_distillation(folder: Path) -> Table | None:
     """The report of a finished distillation; None if there is none."""
     try:
-        report: Table = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_table(folder / REPORT, ANEW)
+    except InputError:
         return None
-    return report
 
 
 def is_searched_so(report: Table, search: Search, precision: str) -> bool:
@@ -199,7 +198,7 @@ def _claim(folder: Path, plan: Table) -> bool:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         write_json(folder / "parts" / "plan.json", plan)
         return False
-    before = json.loads(noted.read_text(encoding="utf-8"))
+    before = read_table(noted, ANEW)
     different = sorted(key for key, value in _comparable(plan).items() if _comparable(before).get(key) != value)
     if different:
         raise InputError(
@@ -211,8 +210,10 @@ def _claim(folder: Path, plan: Table) -> bool:
 
 def _comparable(plan: Table) -> Table:
     """What decides, without the names of files: their fingerprints do."""
-    sources = [{key: value for key, value in each.items() if key != "file"} for each in plan.get("sources", [])]
-    return plan | {"sources": sources}
+    given = plan.get("sources")
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        return plan
+    return plan | {"sources": [{key: value for key, value in each.items() if key != "file"} for each in given]}
 
 
 def _lines(sources: Sequence[TextFile], root: Path) -> Iterator[str]:
@@ -246,9 +247,9 @@ def _join(lines: Iterator[str], folder: Path, back: bool) -> Table:
     names = ("source.gz", "target.gz")
     with writing(folder / names[back]) as read, writing(folder / names[not back]) as written:
         while chunk := list(islice(lines, PART)):
-            part = json.loads(_part(folder / "parts", number).read_text(encoding="utf-8"))
-            counts["long"] += part["long"]
-            for line, (text, ended) in zip(chunk, part["targets"], strict=True):
+            long, targets = _read_part(_part(folder / "parts", number), len(chunk))
+            counts["long"] += long
+            for line, (text, ended) in zip(chunk, targets, strict=True):
                 counts["empty_sources"] += not line.strip()
                 counts["empty_targets"] += bool(line.strip()) and not text
                 counts["unfinished"] += not ended
@@ -257,6 +258,20 @@ def _join(lines: Iterator[str], folder: Path, back: bool) -> Table:
             number += 1
     outputs = {name: fingerprint(folder / name) for name in names}
     return {"counts": counts, "sha256": outputs, "versions": library_versions()}
+
+
+def _read_part(path: Path, lines: int) -> tuple[int, list[tuple[str, bool]]]:
+    """How many of its sources were long, and each target with whether it was ended. Raises InputError if damaged."""
+    again = "Delete it, and run the same command: its lines are translated again."
+    part = read_table(path, again)
+    try:
+        targets = [(str(text), bool(ended)) for text, ended in part["targets"]]
+        long = int(part["long"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: damaged: {error!r}. {again}") from error
+    if len(targets) != lines:
+        raise InputError(f"{path}: damaged: {len(targets)} targets; expected {lines}. {again}")
+    return long, targets
 
 
 def _part(parts: Path, number: int) -> Path:
