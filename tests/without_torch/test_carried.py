@@ -81,9 +81,11 @@ MODEL = Path(__file__).parents[1] / "formats/format-2.safetensors"
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds it, with the kernels of this machine."""
+    if (native := kernels()) is None:
+        pytest.skip("no kernels: there was no C++ compiler when the package was installed, or TRANSDUCE_NATIVE=off")
     folder = tmp_path_factory.mktemp("package")
     CARRIED.write_to(folder)
-    compiled = Path(kernels().__file__)
+    compiled = Path(native.__file__)
     shutil.copy(compiled, folder / "transduce_runtime/kernels/native" / compiled.name)
     return folder
 
