@@ -1,5 +1,9 @@
 """Docs that are made from the code say what the code says, and the README's Python runs."""
 
+import re
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 from scripts import ROOT, loaded
@@ -14,9 +18,27 @@ def test_a_page_that_is_made_is_up_to_date(name: str) -> None:
             assert path.read_text(encoding="utf-8") == module.readme(path), "run: python docs/make_results.py"
 
 
-def test_every_link_of_the_readme_leads_somewhere() -> None:
-    import re
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
-    for page in [*ROOT.glob("README*.md"), ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_anchor_of_a_page_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", link):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), f"{page.name} links to {link}"
+            assert not anchor or anchor in anchors(target), f"{page.name} links to {link}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that a forge gives to the headings of a page."""
+    found = Counter[str]()
+    names = set[str]()
+    for heading in re.findall(r"^#{1,6} (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        name = re.sub(r"[^\w\- ]", "", shown).replace(" ", "-")
+        names.add(f"{name}-{found[name]}" if found[name] else name)
+        found[name] += 1
+    return names

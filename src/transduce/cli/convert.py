@@ -33,7 +33,7 @@ def convert(
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
     ] = False,
 ) -> None:
-    """Turn a model of another program into a model file, and check that it says the same.
+    """Convert a Hugging Face or Marian model, and check that outputs match.
 
         transduce convert opus-mt-en-fr en-fr.safetensors
 

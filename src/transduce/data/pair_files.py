@@ -16,7 +16,7 @@ FILES = ("source", "target", *ONE_FILE)
 
 
 class PairFiles(Config):
-    """Sentence pairs: two files whose n-th lines belong together, or two columns of one file.
+    """Sentence pairs: two parallel text files, or two columns of one file.
 
     A file in a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
     """

@@ -56,7 +56,7 @@ class Service:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def aside(self, do: Callable[[], Result]) -> Result:
-        """What `do` gives, in a thread of its own: the event loop, which answers everybody, waits for no text.
+        """Run `do` in a worker thread, so that the event loop stays free.
 
         Raises:
             As `do`; BrokeDown for what is no Exception, as a tokenizer's panic.
