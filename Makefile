@@ -10,7 +10,7 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel clean
+.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test    run the quick tests; make test-all the slow ones too; make test-variants as other processors would"
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
+	@echo "make docs    check links, code and notebooks of the documentation"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
 	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
@@ -58,6 +59,10 @@ sanitize: $(STAMP)
 MUTANTS ?= mutants.jsonl
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants.py $(MUTANTS) $(if $(AGAINST),--against $(AGAINST))
+
+# What pages promise: links and anchors, code, generated tables, notebooks.
+docs: $(STAMP)
+	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_examples.py tests/api/test_public_names.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .
