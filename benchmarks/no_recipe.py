@@ -53,7 +53,7 @@ from speed import WORKERS, make_environments, python
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).with_name("results") / "no_recipe"
 COLUMNS = {"source_column", "target_column", "source_separator", "separator"}
-OPTIONS = {"source", "target", "tsv", "csv", "jsonl", "weight", *COLUMNS}  # of one file the weight changes nothing
+OPTIONS = {"source", "target", "file", "format", "weight", *COLUMNS}  # of one file the weight changes nothing
 CHOSEN = ("multi30k-de-en", "tatoeba-en-zh", "tatoeba-zh-en", "enja", "g2p", "inflection", "geoquery", "aeslc", "cogs")
 
 
@@ -189,7 +189,7 @@ def plan_command(
     if len(data.train) > 1:
         raise InputError(f"{recipe.name}: expected one file of training pairs.")
     files = named(data.train[0], data.root)
-    one = files.get("tsv") or files.get("csv") or files.get("jsonl")
+    one = files.get("file")
     words: list[object] = ["--source", one or files["source"], *([] if one else ["--target", files["target"]])]
     columns = files.get("source_column", 0)
     if columns != 0 or files.get("target_column", 1) != 1:
@@ -219,7 +219,7 @@ def plan_command(
 def named(files: PairFiles, root: str) -> dict[str, Any]:
     """An entry of [data] as it would stand in a recipe in the working directory; only what is not usual."""
     table = files.model_dump(mode="json", exclude_defaults=True)
-    paths = {"source", "target", "tsv", "csv", "jsonl"}
+    paths = {"source", "target", "file"}
     return {key: str(Path(root) / value) if key in paths else value for key, value in table.items()}
 
 

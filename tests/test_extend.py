@@ -56,7 +56,10 @@ def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / name).write_text(text, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
     (tmp_path / "base.toml").write_text(BASE.format(root=tiny_corpus), encoding="utf-8")
-    for name in ("train.digits", "valid.digits"):
+    sides = ((tiny_corpus / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("digits", "words"))
+    entries = [f"{digits} : {words}" for digits, words in zip(*sides, strict=True)]
+    (tmp_path / "numbers.dict").write_text("\n".join(["# numbers", *entries]) + "\n", encoding="utf-8")
+    for name in ("train.digits", "valid.digits", "valid.words"):
         (tmp_path / name).write_bytes((tiny_corpus / name).read_bytes())
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -84,7 +87,9 @@ def train(folder: Path, recipe: str) -> Pipeline:
 
 
 def test_the_page_shows_a_recipe_for_each_file() -> None:
-    assert sorted(name.removesuffix(".toml") for name in RECIPES) == ["my_model", "my_score", "my_task", "my_weighing"]
+    assert sorted(name.removesuffix(".toml") for name in RECIPES) == [
+        *("my_format", "my_model", "my_score", "my_task", "my_weighing")
+    ]
     assert all(name.replace(".toml", ".py") in FILES for name in RECIPES)
 
 
@@ -97,7 +102,8 @@ def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
     predictions = pipeline.predict(["1 2 3", "4"])
     assert [each.text for each in pipeline.predict(["1 2 3", "4"], batch_size=1)] == [each.text for each in predictions]
     mine = recipe.removesuffix(".toml")
-    used = [pipeline.task, *pipeline.model.modules()]
+    files = [files.reader for files in pipeline.recipe.data.train if getattr(files, "file", None)]
+    used = [pipeline.task, *pipeline.model.modules(), *files]
     assert any(type(each).__module__ == mine for each in used), f"{mine} was not used"
     OF_EACH.get(recipe, lambda pipeline: None)(pipeline)
 

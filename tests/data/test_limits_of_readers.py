@@ -22,9 +22,11 @@ from transduce.core.errors import InputError
 from transduce.data import limits
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint, read_blocks, read_raw_lines, read_whole
+from transduce.data.formats.csv import Csv
+from transduce.data.formats.jsonl import Jsonl
+from transduce.data.formats.tmx import tmx_languages
+from transduce.data.formats.tsv import Tsv
 from transduce.data.pair_files import PairFiles
-from transduce.data.rows import csv_rows, jsonl_rows, tsv_rows
-from transduce.data.tmx import tmx_languages
 
 MEGABYTE = 1_000_000
 LINE = b"a" * 99 + b"\n"
@@ -99,9 +101,9 @@ def test_a_plain_file_may_be_of_any_size(tmp_path: Path, low: None) -> None:
     ("name", "read"),
     [
         ("a.txt", read_raw_lines),
-        ("a.tsv", lambda path: tsv_rows(path, [0, 1])),
-        ("a.csv", lambda path: csv_rows(path, [0])),
-        ("a.jsonl", lambda path: jsonl_rows(path, ["x"])),
+        ("a.tsv", lambda path: Tsv().rows(path, [0, 1])),
+        ("a.csv", lambda path: Csv().rows(path, [0])),
+        ("a.jsonl", lambda path: Jsonl().rows(path, ["x"])),
         ("a.tmx", tmx_languages),
         ("a.tsv", lambda path: read_pairs(PairFiles(tsv=str(path)), Path())),
     ],

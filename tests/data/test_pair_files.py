@@ -116,7 +116,10 @@ def test_what_is_no_zip_is_told(tmp_path: Path) -> None:
     [
         ({"source": "a"}, "name either source and target"),
         ({"tsv": "a", "csv": "b"}, "name either source and target"),
-        ({"tsv": "a", "source_column": "en"}, "columns have names in csv and jsonl alone"),
+        ({"source": "a", "target": "b", "source_column": "en"}, "two files have no columns; got .en."),
+        ({"source": "a", "target": "b", "format": "tsv"}, "format: two files have no columns"),
+        ({"file": "a.csv", "separator": ";"}, "separator: csv has its own"),
+        ({"file": "a", "format": "cvs"}, r"there is no \"cvs\".* Did you mean \"csv\""),
         ({"tsv": "a", "source_column": -1}, "counted from 0; got -1"),
         ({"jsonl": "a", "source_column": [0, 1]}, "expected their names"),
         ({"jsonl": "a", "source_column": 1, "target_column": 0}, "expected their names"),

@@ -9,8 +9,8 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
+from transduce.data.formats.tmx import Tmx, tmx_languages
 from transduce.data.pair_files import PairFiles
-from transduce.data.tmx import tmx_languages, tmx_rows
 from transduce.planning.inputs import Named, resolve_inputs
 
 HEAD = (
@@ -51,7 +51,7 @@ def test_units_are_pairs_as_another_parser_reads_them(tmp_path: Path, encoding: 
 def test_codes_of_the_original_format_are_no_text(tmp_path: Path) -> None:
     text = 'Press <bpt i="1">&lt;b&gt;<sub>title</sub></bpt><hi>OK</hi><ept i="1">&lt;/b&gt;</ept> now<ph>{0}</ph>.'
     path = memory(tmp_path / "a.tmx", unit(en=text, sw="Bonyeza"))
-    assert [*tmx_rows(path, ["en", "sw"])] == [(5, ["Press OK now{0}.", "Bonyeza"])]
+    assert [*Tmx().rows(path, ["en", "sw"])] == [(5, ["Press OK now{0}.", "Bonyeza"])]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_codes_of_the_original_format_are_no_text(tmp_path: Path) -> None:
 )
 def test_entities_and_codes_neither_lose_text_nor_glue_words(segment: str, text: str, tmp_path: Path) -> None:
     path = memory(tmp_path / "a.tmx", unit(en=segment, sw="Bonyeza"))
-    assert [*tmx_rows(path, ["en", "sw"])] == [(5, [text, "Bonyeza"])]
+    assert [*Tmx().rows(path, ["en", "sw"])] == [(5, [text, "Bonyeza"])]
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_languages_are_found_with_their_regions_and_what_lacks_one_is_empty(tmp_
     units = [unit(**{"EN-US": "a", "sw": "b"}), unit(**{"sw": "c", "fr": "d"}), unit(**{"EN-US": "e", "sw": "f"})]
     path = memory(tmp_path / "a.tmx", *units)
     assert tmx_languages(path) == {"EN-US": 2, "sw": 3, "fr": 1}
-    assert [row for _, row in tmx_rows(path, ["en", "sw"])] == [["a", "b"], ["", "c"], ["e", "f"]]
+    assert [row for _, row in Tmx().rows(path, ["en", "sw"])] == [["a", "b"], ["", "c"], ["e", "f"]]
     path = memory(tmp_path / "a.tmx", *units, unit())
-    assert [row for _, row in tmx_rows(path, ["en", "sw"])][-1] == ["", ""]
+    assert [row for _, row in Tmx().rows(path, ["en", "sw"])][-1] == ["", ""]
     with pytest.raises(InputError, match="expected units in de; it has EN-US, sw, fr"):
-        tmx_rows(path, ["de", "sw"])
+        Tmx().rows(path, ["de", "sw"])
     assert resolve_inputs(Named(path, languages=("en", "fr"))).train["source_column"] == "EN-US"
     with pytest.raises(InputError, match="has units in EN-US, sw, fr; say which are meant, as --languages"):
         resolve_inputs(Named(path))
@@ -105,7 +105,7 @@ def test_of_two_languages_the_first_is_the_source(tmp_path: Path) -> None:
     path = memory(tmp_path / "work.tmx", *(unit(**{"de-DE": f"eins {n}", "en-GB": f"one {n}"}) for n in range(3)))
     inputs = resolve_inputs(Named(path))
     assert (inputs.name, inputs.languages) == ("work-de-en", ("de", "en"))
-    assert inputs.train == {"tmx": str(path), "source_column": "de-DE", "target_column": "en-GB"}
+    assert inputs.train == {"file": str(path), "source_column": "de-DE", "target_column": "en-GB"}
     turned = resolve_inputs(Named(path, columns=("en-GB",), target_column="de-DE"))
     assert (turned.languages, turned.train["source_column"]) == (("en", "de"), "en-GB")
 
@@ -130,7 +130,7 @@ def test_what_is_no_memory_is_refused(content: str, said: str, tmp_path: Path) -
 def test_entries_of_recipes_that_are_wrong(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected the languages of tmx"):
         PairFiles(tmx="a.tmx")
-    with pytest.raises(ValueError, match="csv and tmx are read as a whole"):
+    with pytest.raises(ValueError, match="tmx is read as a whole"):
         PairFiles(tmx="a.tmx", source_column="en", target_column="sw", pairs=3)
     with pytest.raises(InputError, match=r"none\.tmx: no such file"):
         [*read_pairs(files(tmp_path / "none.tmx"), Path())]

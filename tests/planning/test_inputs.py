@@ -62,7 +62,7 @@ def test_source_and_target_may_stand_on_a_line_with_anything_between(folder: Pat
     (folder / "scan.txt").write_text("walk OUT: WALK\nrun OUT: RUN\n", encoding="utf-8")
     inputs = resolve_inputs(Named(folder / "scan.txt", separator=" OUT: "))
     assert read(inputs) == [["walk", "WALK"], ["run", "RUN"]]
-    with pytest.raises(InputError, match="csv, jsonl and tmx have their own"):
+    with pytest.raises(InputError, match="csv has its own"):
         resolve_inputs(Named(folder / "a.csv", separator=" ||| "))
     with pytest.raises(InputError, match="--separator are for one file with columns"):
         resolve_inputs(Named(folder / "a.tsv", folder / "tabs.txt", separator=" ||| "))
@@ -75,10 +75,14 @@ def test_columns_that_are_guessed_are_told(folder: Path) -> None:
     assert '"two dogs" and "mbwa wawili" are the source and the target' in note
     assert "The first line is a header" in note
     (folder / "b.tsv").write_text("source\ttarget\tlicence\na cat\tpaka\tCC\n", encoding="utf-8")
-    columns, header = resolve_inputs(Named(folder / "b.tsv")).notes
-    assert "the first of its 3 columns is the source" in columns
-    assert "line 1: looks like a header" in header
+    assert read(resolve_inputs(Named(folder / "b.tsv"))) == [["a cat", "paka"]]
     assert not resolve_inputs(Named(folder / "b.tsv", columns=(1,), target_column=0)).notes
+    (folder / "c.tsv").write_text("a cat\tpaka\tCC\n", encoding="utf-8")
+    [note] = resolve_inputs(Named(folder / "c.tsv")).notes
+    assert "the first of its 3 columns is the source" in note
+    (folder / "d.tsv").write_text("en\tsw\na cat\tpaka\n", encoding="utf-8")
+    [note] = resolve_inputs(Named(folder / "d.tsv")).notes
+    assert "The first line is a header" in note
     assert not resolve_inputs(Named(folder / "a.csv")).notes
     assert not resolve_inputs(Named(folder / "a.tsv")).notes
 
@@ -258,9 +262,9 @@ def test_held_out_files_are_named_as_those_to_train_on(folder: Path) -> None:
     assert (inputs.validation, inputs.named) == (inputs.train, ("validation", "test"))
     assert inputs.tests == {"test": {side: str(moses / f"test_2016.{code}") for side, code in SIDES.items()}}
     other = resolve_inputs(Named(folder / "a.tsv", validation=folder / "a.jsonl"))
-    assert other.validation == {"jsonl": str(folder / "a.jsonl")}
+    assert other.validation == {"file": str(folder / "a.jsonl")}
     named = Named(moses / "train.en", moses / "train.sw", validation=folder / "a.tsv")
-    assert resolve_inputs(named).validation == {"tsv": str(folder / "a.tsv")}
+    assert resolve_inputs(named).validation == {"file": str(folder / "a.tsv")}
 
 
 def test_files_are_named_by_url_likewise(folder: Path) -> None:
@@ -276,7 +280,7 @@ def test_files_are_named_by_url_likewise(folder: Path) -> None:
 
 def test_a_named_validation_takes_the_place_of_one_that_is_found(folder: Path) -> None:
     inputs = resolve_inputs(Named(folder / "moses", validation=folder / "a.tsv"))
-    assert inputs.validation == {"tsv": str(folder / "a.tsv")}
+    assert inputs.validation == {"file": str(folder / "a.tsv")}
     assert [*inputs.tests] == ["test_2016"]
 
 

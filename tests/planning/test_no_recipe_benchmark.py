@@ -78,7 +78,7 @@ def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: 
     command = script.plan_command(recipe, Path("plan"), 20.0, threads=1)
     words = dict(zip(command[4::2], command[5::2], strict=False))
     files = recipe.data.train[0]
-    assert Path(words["--source"]) == Path(recipe.data.root) / (files.source or files.tsv or files.jsonl)
+    assert Path(words["--source"]) == Path(recipe.data.root) / (files.source or files.file)
     assert ("--target" in words) == files.of_two_files
     assert is_data(Path(words["--source"])) == (not files.of_two_files and not files.separator)
     columns = [each for word, each in pairwise(command) if word == "--source-column"]

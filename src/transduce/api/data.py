@@ -85,7 +85,7 @@ def entry_of(table: Table, file: str, columns: Columns = None) -> Table:
     train = resolve("tasks", kind).Data.model_fields.get("train")
     reads = get_args(train.annotation)[:1] if train else ()
     if reads == (PairFiles,):
-        return {"jsonl": file, **pair_columns(columns)}
+        return {"file": file, **pair_columns(columns)}
     if reads == (LabelledFile,):
         text, label = written_keys(columns)
         return {"file": file, "text": text, "label": label}

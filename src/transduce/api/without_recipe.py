@@ -118,7 +118,7 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
             adopt(run, files)
         paths = {name: run / FOLDER / f"{name}.jsonl" for name in parts}
         keys = pair_columns(columns)
-        others = {name: {"jsonl": path.name, **keys} for name, path in paths.items() if name != "train"}
+        others = {name: {"file": path.name, **keys} for name, path in paths.items() if name != "train"}
         given = {**asked.given, "data": {**others, **asked.given.get("data", {})}} if others else asked.given
         own, target = ((keys["source_column"],), keys["target_column"]) if keys else ((), None)
         named = Named(paths["train"], None, own, target, languages=_languages(asked), root=run / FOLDER)

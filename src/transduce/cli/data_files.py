@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 SourceFile = Annotated[
     Path | None,
     typer.Option(
-        help="Train without a recipe: a file of sources, one a line; or one file with both sides (tab-separated, .csv, "
-        ".jsonl, .tmx, a .zip of OPUS), a folder, or the common beginning of two names: corpus for corpus.en and "
+        help="Train without a recipe: a file of sources, one a line; or one table with both sides (.tsv, .csv, "
+        ".jsonl, .json, .parquet, .xlsx, .tmx, a .zip of OPUS), a folder, or the common beginning of two names: corpus for corpus.en and "
         "corpus.sw."
     ),
 ]

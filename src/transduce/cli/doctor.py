@@ -33,8 +33,8 @@ BIG = 10_000_000  # bytes on disk from which progress is shown
 SourceFile = Annotated[
     Path | None,
     typer.Option(
-        help="The source side, one sentence a line; plain, .gz, .xz or .zst. Or both sides: a .tsv, .csv, .jsonl, "
-        ".tmx, a .zip of OPUS, a folder, or the common beginning of two names."
+        help="The source side, one sentence a line; plain, .gz, .xz or .zst. Or both sides: a table as of `transduce "
+        "train`, a .zip of OPUS, a folder, or the common beginning of two names."
     ),
 ]
 TargetFile = Annotated[Path | None, typer.Option(help="The target side, line for line.")]
@@ -107,8 +107,6 @@ def doctor(
     held_out, cleans = (test_source, test_target), (clean_source, clean_target)
     if recipe is not None and tsv is None and source is None and examined.is_data(recipe, separator):
         recipe, source = None, recipe
-    if source is not None and target is None and tsv is None and ".tsv" in source.suffixes:
-        source, tsv = None, source
     named = data_files.named_files(
         source or tsv or Path(), target, source_column, target_column, source_separator, separator, languages
     )
@@ -122,7 +120,7 @@ def doctor(
     if text:
         _tell([_of_text(text, column, test_source, scanner)], None, as_json)
         return
-    _examine([_corpus(named, tsv)], _tests(named, *held_out, test_tsv), cleans, scanner, as_json)
+    _examine([_corpus(named)], _tests(named, test_source or test_tsv, test_target), cleans, scanner, as_json)
 
 
 def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
@@ -139,21 +137,18 @@ def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
     return scanner_on(engine_of(engine, workers=workers))
 
 
-def _corpus(named: "Named", tsv: Path | None) -> "examined.ExaminedPairs":
-    if tsv and _places(named) is not None and named.source_separator is None and named.separator is None:
-        return examined.ExaminedPairs(_columns(tsv, named))
+def _corpus(named: "Named") -> "examined.ExaminedPairs":
     try:
         return examined.of_named(named)
     except InputError as error:
         raise InputError([*error.problems, *_single(named)]) from error
 
 
-def _tests(named: "Named", source: Path | None, target: Path | None, tsv: Path | None) -> "Tests":
+def _tests(named: "Named", source: Path | None, target: Path | None) -> "Tests":
     """The sides of the test set. A file of pairs is read as that of the corpus is: with the same columns."""
-    if tsv is None and source is not None and target is None and examined.is_data(source, named.separator):
-        pairs = replace(named, source=source, target=None)
-        return _corpus(pairs, source if ".tsv" in source.suffixes else None).sides
-    return _columns(tsv, named) if tsv else (source, target)
+    if source is not None and target is None and examined.is_data(source, named.separator):
+        return _corpus(replace(named, source=source, target=None)).sides
+    return source, target
 
 
 def _single(named: "Named") -> list[str]:
@@ -162,34 +157,22 @@ def _single(named: "Named") -> list[str]:
     return ["To examine a single text: --text."] if alone else []
 
 
-def _places(named: "Named") -> "tuple[int | None, int | None] | None":
-    """The columns of a tab-separated file, if there is one a side."""
-    keys = *(named.columns or (None,)), named.target_column
-    if len(keys) != 2 or any(isinstance(key, str) for key in keys):
-        return None
-    return cast("tuple[int | None, int | None]", keys)
-
-
-def _columns(tsv: Path, named: "Named") -> "tuple[ScannedFile, ScannedFile]":
-    """The sides of a tab-separated file. Raises InputError for columns that it does not have."""
-    from transduce.data.doctor import columns_of
-
-    places = _places(named)
-    if places is None:
-        raise InputError("--test-tsv: expected at most one --source-column, and numbers.")
-    return columns_of(tsv, *places)
-
-
 def _of_text(text: Path, column: int | None, test: Path | None, scanner: "Scanner") -> "Report":
     from transduce.cli.text import libraries_on_stderr
-    from transduce.data.doctor import ScannedFile, examine_text
+    from transduce.data.doctor import examine_text
 
     has_columns = test is not None and examined.is_data(test)
     unlike = test is not None and column is None and has_columns != examined.is_data(text)
-    tested = ScannedFile(test, column if has_columns else None) if test and not unlike else None
+    tested = _texts(test, column if has_columns else None) if test and not unlike else None
     with libraries_on_stderr(), _progress([text]) as progress:
-        report = examine_text(ScannedFile(text, column), tested, progress, scanner)
+        report = examine_text(_texts(text, column), tested, progress, scanner)
     return replace(report, not_looked_for=[*report.not_looked_for, _incomparable(text, test)]) if unlike else report
+
+
+def _texts(path: Path, column: int | None) -> "ScannedFile":
+    from transduce.data.doctor import ScannedFile, column_of
+
+    return ScannedFile(path) if column is None else column_of(path, column)
 
 
 def _incomparable(text: Path, test: Path | None) -> str:

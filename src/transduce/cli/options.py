@@ -127,7 +127,7 @@ def columns(
     """The two sides in a tab-separated file, if one is named.
 
     Raises:
-        InputError: columns of no file; names of columns that are counted.
+        InputError: columns of no file.
     """
     from transduce.core.errors import InputError
     from transduce.data.corpus import TsvColumn
@@ -138,6 +138,4 @@ def columns(
         return None
     first, *more = (asked.source if asked else ()) or (0,)
     target = 1 if asked is None or asked.target is None else asked.target
-    if named := [each for each in (first, *more, target) if isinstance(each, str)]:
-        raise InputError(f"--tsv: expected numbers of columns, counted from 0; got {', '.join(named)}.")
-    return TsvColumn(tsv, int(first), tuple(map(int, more))), TsvColumn(tsv, int(target))
+    return TsvColumn(tsv, first, tuple(more)), TsvColumn(tsv, target)

@@ -248,9 +248,9 @@ def _inputs(pipeline: Any, path: Path, asked: "AskedColumns | None") -> "InputFi
         return read_asked(path, pipeline.recipe.to_table() if hasattr(pipeline, "recipe") else pipeline.config, asked)
     if hasattr(pipeline.task, "read_inputs"):
         return pipeline.task.read_inputs(path)
-    from transduce.data.files import TABLES, suffix_of
+    from transduce.data.formats import is_table
 
-    if suffix_of(path) not in TABLES:
+    if not is_table(path):
         return None
     from transduce.data.pair_inputs import known_of, read_pair_inputs
 

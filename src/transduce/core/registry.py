@@ -27,6 +27,7 @@ NEEDED = {  # what a class of one's own has, by the room that it could lie in
     "attention.relative": ("shared", "turn", "named_parameters"),
     "layers.recurrent": ("gates", "begin", "named_parameters"),
     "data.columns": ("from_dict", "to_dict"),
+    "data.formats": ("columns", "rows"),
     "interpret": ("of",),
 }
 NOT_A_KIND = {"base", "encoding_processes", "learnt", "packed", "protocols"}

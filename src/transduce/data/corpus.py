@@ -13,13 +13,13 @@ from transduce.core.errors import InputError
 from transduce.data.chosen_pairs import chosen_numbers
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
+from transduce.data.formats import Key
+from transduce.data.formats.tsv import Tsv
 from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.remote import located
-from transduce.data.rows import Row, csv_rows, jsonl_rows
 from transduce.data.source_columns import separator_of
 from transduce.data.store import Store
 from transduce.data.tags import with_tags
-from transduce.data.tmx import tmx_rows
 from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
@@ -28,28 +28,25 @@ ReadPairs = Callable[[PairFiles, Path], Iterator[tuple[int, str, str]]]
 
 @dataclass(frozen=True)
 class TsvColumn:
-    """One column of a tab-separated file, counted from 0, where a file with a text a line may be named.
+    """One column of a tab-separated file, where a file with a text a line may be named.
 
-    more: further columns, which belong to the same text with a tab between.
+    number: from 0, or its name. more: further columns, which belong to the same text with a tab between.
     """
 
     path: Path
-    number: int
-    more: tuple[int, ...] = ()
+    number: Key
+    more: tuple[Key, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.path}, column {' and '.join(map(str, (self.number, *self.more)))}"
 
     def lines(self) -> Iterator[str]:
-        """Its text, line by line. Raises InputError naming lines with fewer columns, and as `read_lines`."""
-        numbers = self.number, *self.more
-        _check_columns(self.path, max(numbers) + 1)
-        rows = (line.split("\t") for line in text_lines(self.path))
-        return ("\t".join(row[number] for number in numbers) for row in rows)
+        """Its text, row by row. Raises InputError as `Tsv.rows`."""
+        return ("\t".join(cells) for _, cells in Tsv().rows(self.path, (self.number, *self.more)))
 
 
 def lines_of(file: Path | TsvColumn) -> list[str]:
-    """A text a line. Raises InputError as `read_lines` and `Column.lines`."""
+    """A text a line. Raises InputError as `read_lines` and `TsvColumn.lines`."""
     return list(file.lines() if isinstance(file, TsvColumn) else text_lines(file))
 
 
@@ -131,8 +128,7 @@ def _line_of(dropped: Dropped, row: int) -> int | None:
 
 
 def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
-    """(line number from 1, source, target), in the files' order. The files are checked before the first pair
-    comes.
+    """(line number from 1, source, target), in the files' order. Of two files the line counts are checked first.
 
     Raises:
         InputError: unequal line counts, a line with too few columns, a missing file, text that is not UTF-8, fewer
@@ -142,13 +138,20 @@ def read_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
     pairs = _read_two(*paths) if files.of_two_files else _read_columns(files, *paths)
     if files.pairs is None:
         return pairs
-    chosen = chosen_numbers(files.pairs, _count_pairs(files, paths[0]), paths[0])
+    chosen = chosen_numbers(files.pairs, count_pairs(files, root), paths[0])
     return (pair for number, pair in enumerate(pairs, 1) if number in chosen)
 
 
-def _count_pairs(files: PairFiles, path: Path) -> int:
-    """Of files that may name `pairs`. Blank lines between objects are none."""
-    return count_lines(path) if files.jsonl is None else sum(1 for line in read_lines(path) if line.strip())
+def count_pairs(files: PairFiles, root: Path) -> int:
+    """How many there are, before any are chosen. Raises InputError as `read_pairs`."""
+    path = files.paths(root)[0]
+    return count_lines(path) if files.of_two_files else sum(1 for _ in _read_columns(files, path))
+
+
+def about_pairs(files: PairFiles, root: Path) -> int:
+    """About how many are read, by the number of lines. Raises InputError as `read_pairs`."""
+    path = files.paths(root)[0]
+    return files.pairs or (count_lines(path) if files.of_two_files else files.reader.about(path))
 
 
 def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
@@ -160,8 +163,7 @@ def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, 
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
     """About `count` (source, target) pairs out of all corpora, as many of each, evenly spread over its lines."""
     for files in corpora:
-        lines = files.pairs or count_lines(files.paths(root)[0])
-        step = max(1, lines * len(corpora) // count)
+        step = max(1, about_pairs(files, root) * len(corpora) // count)
         yield from ((source, target) for _, source, target in islice(read_pairs(files, root), 0, None, step))
 
 
@@ -241,31 +243,6 @@ def _read_two(source: Path, target: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]]:
-    keys = files.keys
-    rows: Iterator[Row]
-    if files.tsv is not None:
-        numbers = [int(key) for key in keys]
-        between = files.separator or "\t"
-        _check_columns(path, max(numbers) + 1, between)
-        lines = (line.split(between) for line in text_lines(path))
-        rows = ((number, [row[each] for each in numbers]) for number, row in enumerate(lines, 1))
-    elif files.csv is not None:
-        rows = csv_rows(path, keys)
-    else:
-        read = jsonl_rows if files.jsonl is not None else tmx_rows
-        rows = read(path, [str(key) for key in keys])
     separator = separator_of(files.source_separator)
+    rows = files.reader.rows(path, files.keys)
     return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
-
-
-def _check_columns(path: Path, wanted: int, separator: str = "\t") -> None:
-    """Raises InputError naming the lines with fewer columns."""
-    short = [number for number, line in enumerate(read_lines(path), 1) if line.count(separator) + 1 < wanted]
-    if short:
-        named = ", ".join(map(str, short[:LINES_NAMED])) + (", …" if len(short) > LINES_NAMED else "")
-        columns = "tab-separated columns" if separator == "\t" else f'columns separated by "{separator}"'
-        raise InputError(
-            f"{path}: expected {wanted} {columns} in every line, but {len(short):,} "
-            f"line{'s have' if len(short) > 1 else ' has'} fewer (line {named}). "
-            "Correct or delete them, or choose other columns."
-        )

@@ -32,7 +32,6 @@ LARGEST_DOCUMENT = 1_000_000_000  # bytes
 BAD_LINES_NAMED = 10
 REMEMBERED = 1 << 20  # bytes of a file from which its fingerprint is remembered
 PACKERS = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".csv", ".jsonl", ".tmx")  # hold both sides of pairs in columns
 
 
 def open_bytes(path: str | Path) -> BoundedStream:

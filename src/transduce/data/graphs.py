@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines, suffix_of
-from transduce.data.rows import places_of
+from transduce.data.formats.base import check_once
 
 Whole = NDArray[np.int64]
 NAMED = 10  # problems in a message
@@ -89,7 +89,7 @@ def read_nodes(path: Path) -> list[NodeLine]:
     """
     lines = enumerate(read_lines(path), 1)
     header = next(lines, (1, ""))[1].split("\t")
-    places_of(path, header, COLUMNS)
+    check_once(path, header, COLUMNS)
     if "node" not in header or not {"feature_indices", "features"} & set(header):
         raise InputError(
             f"{path}, line 1: expected a header with node, feature_indices or features, and perhaps split and label, "

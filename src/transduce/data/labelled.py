@@ -1,4 +1,4 @@
-"""Files of labelled texts, or of labelled pairs of texts: tab-separated, .csv, .jsonl, or bracketed trees.
+"""Files of labelled texts, or of labelled pairs of texts: tables of any format, or bracketed trees.
 
 Instead of a file there may be generated texts.
 
@@ -7,18 +7,18 @@ A pair is one text to all who pass it on: both texts with a tab between, and no 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.files import suffix_of
+from transduce.core.registry import check
+from transduce.data.formats import Format, Key, format_name, format_of
 from transduce.data.glyph_rows import Name, glyph_row
 from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
 from transduce.data.pair_files import tsv_options
 from transduce.data.remote import located
-from transduce.data.rows import Row, csv_has, csv_rows, jsonl_keys, jsonl_rows, tsv_rows
 
 NAMED = 5  # lines of a message
 SEPARATOR = "\t"
@@ -26,13 +26,15 @@ Example = tuple[int, str, str]  # line number from 1, text, label
 
 
 class LabelledFile(Config):
-    """Texts with their labels, one of a line: tab-separated, .csv, .jsonl, or bracketed trees; or generated ones."""
+    """Texts with their labels, one of a row: tables, or bracketed trees; or generated ones."""
 
     file: str = ""
-    """.csv has a header, .jsonl an object a line; anything else is tab-separated. Compressed or not. Required, unless
-    the examples are generated."""
+    """A table: .csv, .jsonl, .json, .parquet, .xlsx; anything else is tab-separated. Compressed or not. Required,
+    unless the examples are generated."""
+    format: Annotated[str, AfterValidator(lambda name: check("data.formats", name))] | None = None
+    """Of the file, as in "csv". Unset: what its suffix says. Your own: `my_file:MyFormat`."""
     text: int | str | tuple[int | str, ...] = 0
-    """Column of the text: its number from 0, or its name in .csv and .jsonl. A list of two: pairs of texts."""
+    """Column of the text: its number from 0, or its name in a header or in objects. A list of two: pairs of texts."""
     label: int | str = 1
     """Column of the label."""
     trees: bool = False
@@ -54,7 +56,7 @@ class LabelledFile(Config):
         if bool(self.file) == bool(self.generated):
             came = "both" if self.file else "neither"
             raise ValueError(f'expected file = "..." or generated = "..."; got {came}')
-        read = ("text", "label", "trees", "phrases") if self.generated else ("examples", "seed")
+        read = ("format", "text", "label", "trees", "phrases") if self.generated else ("examples", "seed")
         if unread := [key for key in read if getattr(self, key) != type(self).model_fields[key].default]:
             of = "generated examples" if self.generated else "a file"
             raise ValueError(f"{', '.join(unread)}: not read with {of}. Leave it out")
@@ -86,6 +88,16 @@ class LabelledFile(Config):
         return self.text if isinstance(self.text, tuple) else (self.text,)
 
     @property
+    def format_name(self) -> str:
+        """The name of the file's format."""
+        return self.format or format_name(Path(self.file))
+
+    @property
+    def reader(self) -> Format:
+        """What reads the columns of the file. Raises InputError for a class that is not allowed."""
+        return format_of(Path(self.file), self.format)
+
+    @property
     def pair(self) -> bool:
         """Whether each example is a pair of texts."""
         return len(self.texts) == 2
@@ -104,14 +116,9 @@ class LabelledFile(Config):
         if self.generated:
             return []
         path = str(located(root, self.file))
-        if self.trees or format_of(Path(self.file)):
+        if self.trees or self.format_name != "tsv":
             return ["--source", path]
-        return tsv_options(path, [int(each) for each in self.texts], int(self.label))
-
-
-def format_of(path: Path) -> str:
-    """.csv or .jsonl, compressed or not; "" = any other."""
-    return suffix if (suffix := suffix_of(path)) in (".csv", ".jsonl") else ""
+        return tsv_options(path, self.texts, self.label)
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -157,13 +164,7 @@ def read_labelled(file: LabelledFile, root: Path, labels: Mapping[str, str] | No
         InputError: a missing file, text that is not UTF-8; lines without the columns, or that are no trees.
     """
     path = located(root, file.file)
-    read = (
-        _generated
-        if file.generated
-        else _trees
-        if file.trees
-        else {".csv": _csv, ".jsonl": _jsonl}.get(format_of(path), _tsv)
-    )
+    read = _generated if file.generated else _trees if file.trees else _rows
     for line, text, label in read(path, file):
         name = label if labels is None else labels.get(label)
         if name is not None:
@@ -176,38 +177,24 @@ def _generated(path: Path, file: LabelledFile) -> Iterator[Example]:
 
 
 def has_labels(file: LabelledFile, root: Path) -> bool:
-    """Whether a .csv or .jsonl has the column of the labels at all."""
-    path = located(root, file.file)
-    if format_of(path) == ".csv":
-        return csv_has(path, file.label)
-    keys = jsonl_keys(path)
-    return not keys or _key("label", file.label) in keys  # without any, reading it says what is wrong
+    """Whether a table with named columns has that of the labels at all."""
+    path, format = located(root, file.file), file.reader
+    columns = format.columns(path)
+    return not columns or format.place(path, _key(format, "label", file.label), columns) is not None
 
 
-def _tsv(path: Path, file: LabelledFile) -> Iterator[Example]:
-    return _stripped(tsv_rows(path, (*file.texts, file.label)))
-
-
-def _csv(path: Path, file: LabelledFile) -> Iterator[Example]:
-    return _stripped(csv_rows(path, (*file.texts, file.label)))
-
-
-def _jsonl(path: Path, file: LabelledFile) -> Iterator[Example]:
-    if file.pair and (counted := [each for each in file.texts if isinstance(each, int)]):
+def _rows(path: Path, file: LabelledFile) -> Iterator[Example]:
+    format = file.reader
+    if not format.counted and file.pair and (counted := [each for each in file.texts if isinstance(each, int)]):
         raise InputError(f"{path}: expected the names of both texts, as objects have no columns; got {counted}.")
-    keys = [_key("text", key) for key in file.texts]
-    for number, (*texts, label) in jsonl_rows(path, (*keys, _key("label", file.label))):
-        yield number, joined(texts), label
+    keys = [*(_key(format, "text", key) for key in file.texts), _key(format, "label", file.label)]
+    for number, (*texts, label) in format.rows(path, keys):
+        yield number, joined(texts), label.strip() if format.counted else label
 
 
-def _key(default: str, key: int | str) -> str:
+def _key(format: Format, usual: str, key: Key) -> Key:
     """Objects have no columns to count: a number is the usual name."""
-    return key if isinstance(key, str) else default
-
-
-def _stripped(rows: Iterable[Row]) -> Iterator[Example]:
-    for number, (*texts, label) in rows:
-        yield number, joined(texts), label.strip()
+    return usual if isinstance(key, int) and not format.counted else key
 
 
 def _trees(path: Path, file: LabelledFile) -> Iterator[Example]:

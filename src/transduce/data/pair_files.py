@@ -2,41 +2,41 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import Config
-from transduce.data.files import suffix_of
+from transduce.core.registry import check
+from transduce.data.formats import Format, format_name, format_of, is_table
 from transduce.data.remote import located
 from transduce.data.tags import checked_tag, language_tag
 
-ONE_FILE = ("tsv", "csv", "jsonl", "tmx")  # keys of files that hold both sides
-FILES = ("source", "target", *ONE_FILE)
+SHORT = ("tsv", "csv", "jsonl", "tmx")  # a file and its format in one key, as recipes may have them
+FILES = ("source", "target", "file")
+ONE_WAY = "name either source and target (two files) or file (one file with columns)"
 
 
 class PairFiles(Config):
     """Sentence pairs: two parallel text files, or two columns of one file.
 
-    A file in a .zip is named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
+    `tsv = "a.tsv"` is short for `file = "a.tsv", format = "tsv"`; csv, jsonl and tmx likewise. A file in a .zip is
+    named as if the .zip were a folder: `en-sw.txt.zip/Tatoeba.en-sw.en`.
     """
 
     source: str | None = None
     """File of the sources, one a line. A file in a .zip: `en-sw.txt.zip/Tatoeba.en-sw.en`."""
     target: str | None = None
     """File of the targets, one a line."""
-    tsv: str | None = None
-    """One tab-separated file with both in columns, instead."""
-    csv: str | None = None
-    """One .csv with a header, instead."""
-    jsonl: str | None = None
-    """One file with a JSON object a line, {"source": .., "target": ..}, instead."""
-    tmx: str | None = None
-    """One translation memory, instead; its columns are languages: source_column = "en", target_column = "sw"."""
+    file: str | None = None
+    """One file with both in columns, instead: .tsv, .csv, .jsonl, .json, .parquet, .tmx, .xlsx."""
+    format: Annotated[str, AfterValidator(lambda name: check("data.formats", name))] | None = None
+    """Of the file, as in "csv". Unset: what its suffix says, or tab-separated. Your own: `my_file:MyFormat`."""
     source_column: int | str | tuple[int | str, ...] = 0
-    """Counted from 0, or a name in csv and jsonl, a language in tmx. A list: several columns, as lemma and tags."""
+    """Counted from 0, or a name in the file's header, a key of objects, a language in tmx: "en". A list: several
+    columns, as lemma and tags."""
     target_column: int | str = 1
-    """Counted from 0, or a name in csv and jsonl, a language in tmx."""
+    """Counted from 0, or a name, as for the source."""
     source_separator: str | None = None
     """What stands between several source columns in the source; unset: " | "."""
     separator: str | None = Field(default=None, min_length=1)
@@ -51,36 +51,46 @@ class PairFiles(Config):
     tag: Annotated[str, AfterValidator(checked_tag)] | None = None
     """A word of your own before each source, such as <BT> for sources that a model wrote; it becomes one token."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short(cls, given: Any) -> Any:
+        """`tsv = ".."` is a file with its format."""
+        short = [key for key in SHORT if isinstance(given, dict) and given.get(key) is not None]
+        if not short:
+            return given
+        if len(short) > 1 or given.get("file") is not None:
+            raise ValueError(ONE_WAY)
+        rest = {key: value for key, value in given.items() if key not in SHORT}
+        return {**rest, "file": given[short[0]], "format": short[0]}
+
     @model_validator(mode="after")
-    def _one_way(self) -> "PairFiles":
+    def _one_way(self) -> Self:
         both = self.source is not None and self.target is not None
         either = self.source is not None or self.target is not None
-        ways = [either, *(each is not None for each in (self.tsv, self.csv, self.jsonl, self.tmx))]
-        if sum(ways) != 1 or either != both:
-            raise ValueError(
-                "name either source and target (two files) or tsv (one file with columns); or csv, jsonl or tmx"
-            )
-        if self.tsv is None and self.separator is not None:
-            where = "two files have no columns" if self.of_two_files else "csv, jsonl and tmx have their own"
-            raise ValueError(f"separator: {where}. Leave it out, or name tsv")
-        if (self.csv is not None or self.tmx is not None) and self.pairs is not None:
-            raise ValueError("pairs: csv and tmx are read as a whole. Leave it out, or name tsv or jsonl")
+        if either == (self.file is not None) or either != both:
+            raise ValueError(ONE_WAY)
+        if self.of_two_files and (unread := [key for key in ("format", "separator") if getattr(self, key) is not None]):
+            raise ValueError(f"{unread[0]}: two files have no columns. Leave it out, or name file")
+        if self.separator is not None and self.format_name != "tsv":
+            raise ValueError(f"separator: {self.format_name} has its own. Leave it out, or name a tab-separated file")
+        if self.pairs is not None and self.file is not None and self.format_name not in ("tsv", "jsonl"):
+            raise ValueError(f"pairs: {self.format_name} is read as a whole. Leave it out, or name tsv or jsonl")
         return self
 
     @model_validator(mode="after")
-    def _columns_are_there(self) -> "PairFiles":
+    def _columns_are_there(self) -> Self:
         keys = (*self.sources, self.target_column)
         if not self.sources:
             raise ValueError("source_column: expected at least one column")
         if wrong := [each for each in keys if isinstance(each, int) and each < 0]:
             raise ValueError(f"columns are counted from 0; got {wrong[0]}")
         named = [each for each in keys if isinstance(each, str)]
-        if named and self.csv is None and self.jsonl is None and self.tmx is None:
-            raise ValueError(f"columns have names in csv and jsonl alone; expected a number, got {named[0]!r}")
-        if self.tmx is not None and len(named) < len(keys):
+        if named and self.of_two_files:
+            raise ValueError(f"two files have no columns; got {named[0]!r}")
+        if self.format_name == "tmx" and len(named) < len(keys):
             raise ValueError('source_column, target_column: expected the languages of tmx, such as "en" and "sw"')
         counted = [key for key, usual in zip(keys, (0, 1), strict=False) if isinstance(key, int) and key != usual]
-        if self.jsonl is not None and (counted or 2 < len(keys) != len(named)):
+        if self.of_objects and (counted or 2 < len(keys) != len(named)):
             raise ValueError("source_column, target_column: objects have no columns to count; expected their names")
         return self
 
@@ -90,9 +100,25 @@ class PairFiles(Config):
         return self.source_column if isinstance(self.source_column, tuple) else (self.source_column,)
 
     @property
+    def format_name(self) -> str:
+        """The name of the file's format; "" = there are two files."""
+        return "" if self.file is None else self.format or format_name(Path(self.file))
+
+    @property
+    def reader(self) -> Format:
+        """What reads the columns of one file. Raises InputError for a class that is not allowed."""
+        assert self.file is not None
+        return format_of(Path(self.file), self.format, self.separator)
+
+    @property
+    def of_objects(self) -> bool:
+        """Whether the columns of its file are keys of objects, of which the usual ones have names."""
+        return self.format_name in ("jsonl", "json")
+
+    @property
     def keys(self) -> tuple[int | str, ...]:
         """The columns of the source and that of the target, as its file has them: those of objects are names."""
-        if self.jsonl is None:
+        if not self.of_objects:
             return (*self.sources, self.target_column)
         names = [each if isinstance(each, str) else "source" for each in self.sources]
         return (*names, self.target_column if isinstance(self.target_column, str) else "target")
@@ -107,10 +133,7 @@ class PairFiles(Config):
         """Which columns of one file are read, and how, for the key of a cache; None: there are two files."""
         if self.of_two_files:
             return None
-        if self.tsv is not None and isinstance(self.source_column, int):
-            return [self.source_column, self.target_column]
-        kind = next(each for each in ONE_FILE if getattr(self, each) is not None)
-        return [kind, *self.sources, self.target_column, self.source_separator]
+        return [self.format_name, *self.sources, self.target_column, self.source_separator]
 
     @property
     def read_as(self) -> dict[str, Any]:
@@ -137,13 +160,13 @@ class PairFiles(Config):
         paths, to = [str(path) for path in self.paths(root)], ["--to", self.to] if self.to else []
         if self.of_two_files:
             return ["--source", paths[0], "--reference", paths[1], *to]
-        if self.tsv is not None and isinstance(self.source_column, int) and self.separator is None:
-            return [*tsv_options(paths[0], [self.source_column], int(self.target_column)), *to]
-        kind = suffix_of(Path(paths[0]))
-        return ["--source", paths[0]] if kind[1:] in self.names and not self.to else []
+        if self.format_name == "tsv" and isinstance(self.source_column, int) and self.separator is None:
+            return [*tsv_options(paths[0], [self.source_column], self.target_column), *to]
+        known = is_table(Path(paths[0])) and self.format_name == format_name(Path(paths[0]))
+        return ["--source", paths[0]] if known and not self.to else []
 
 
-def tsv_options(path: str, source: Sequence[int], target: int) -> list[str]:
+def tsv_options(path: str, source: Sequence[int | str], target: int | str) -> list[str]:
     """Columns of a tab-separated file as options of `transduce evaluate`: those of the source, and of the target."""
     columns = [option for each in source for option in ("--source-column", str(each))]
     return ["--tsv", path, *columns, "--target-column", str(target)]

@@ -11,15 +11,14 @@ from typing import Any
 from transduce.core.errors import InputError
 from transduce.core.languages import base_of, matching, name_of
 from transduce.core.printable import listed
-from transduce.data.corpus import read_pairs
-from transduce.data.files import TABLES, existing_file, suffix_of, text_lines
+from transduce.data.files import existing_file, text_lines
+from transduce.data.formats import Format, Key, format_name, format_of, is_table, suffixes
 from transduce.data.input_file import InputFile
 from transduce.data.pair_files import PairFiles
-from transduce.data.rows import Key, csv_header, jsonl_keys, jsonl_rows
 from transduce.data.source_columns import separator_of
-from transduce.data.tmx import tmx_languages
 
 ALONE: dict[str, Any] = {"pairs": None, "weight": 1.0, "to": None, "tag": None}  # what only the recipe's file has
+OBJECTS = ("jsonl", "json")
 TWO_FILES = "Write its sources and targets to two files, a text a line."
 
 
@@ -53,20 +52,24 @@ class Known:
 
 @dataclass(frozen=True)
 class PairTable:
-    """A file with columns: those of a .csv have names, of .jsonl keys, of .tmx languages, of .tsv numbers."""
+    """A file with columns, as its format calls them: names of a header, keys, languages, numbers."""
 
     path: Path
     kind: str
+    format: Format
     columns: Sequence[Key]
 
     def has(self, key: Key) -> bool:
         """Whether it has a column."""
-        if isinstance(key, int):
-            return key < len(self.columns)
-        return key in self.columns or (self.kind == "tmx" and matching(key, map(str, self.columns)) in self.columns)
+        return self.format.place(self.path, key, self.columns) is not None
+
+    @property
+    def named(self) -> bool:
+        """Whether its columns have names."""
+        return not isinstance(self.columns, range)
 
     def __str__(self) -> str:
-        return f"{len(self.columns)} columns" if self.kind == "tsv" else listed(self.columns)
+        return listed(self.columns) if self.named else f"{len(self.columns)} columns"
 
 
 def read_pair_inputs(path: Path, known: Known) -> InputFile | None:
@@ -78,27 +81,26 @@ def read_pair_inputs(path: Path, known: Known) -> InputFile | None:
     Raises:
         InputError: as `read_pairs`; the recipe and the names of columns do not say what is meant; it is a pipe.
     """
-    if (suffix := suffix_of(path)) not in TABLES:
+    if not is_table(path):
         if known.asked:
-            raise InputError(f"{path}: expected a file with columns ({', '.join(TABLES)}), as columns are named.")
+            raise InputError(f"{path}: expected a file with columns ({', '.join(suffixes())}), as columns are named.")
         return None
     _check_name(path)
-    kind, local = suffix[1:], existing_file(path)
+    kind, local = format_name(path), existing_file(path)
     alike = _alike(path, kind, known)
-    between = alike[0][0].separator if alike else None
-    table = PairTable(local, kind, _columns(local, kind, between or "\t"))
+    table = _table(local, kind, alike[0][0].separator if alike else None)
     found = [_asked(table, known, known.asked)] if known.asked else _fitting(alike, table)
     least = len(found[0].sources) if found else known.sources[0]
-    if kind == "tsv" and not known.asked and len(table.columns) <= least:
+    if not table.named and not known.asked and len(table.columns) <= least:
         return None
     if len({(*each.sources, each.source_separator) for each in found}) > 1:
         raise InputError(f"{path}: the recipe reads such files in several ways. {TWO_FILES}")
-    read = found[0].model_copy(update={kind: str(local), **ALONE}) if found else _guessed(table, known)
+    read = found[0].model_copy(update={"file": str(local), **ALONE}) if found else _guessed(table, known)
     targets = [*dict.fromkeys(each.keys[-1] for each in found or [read])]
     answered = len(targets) == 1 and table.has(targets[0])
-    partly = kind in ("jsonl", "tmx")  # objects and units may lack a side; an empty cell is an empty text
     pairs = [*_pairs(read, table, answered)]
-    references = [[target] if answered and (target or not partly) else [] for _, target in pairs]
+    sparse = table.format.sparse  # objects and units may lack a side; an empty cell is an empty text
+    references = [[target] if answered and (target or not sparse) else [] for _, target in pairs]
     note, missing = _note(path, read, table, known), "" if answered else _missing(table, targets)
     return InputFile([], [source for source, _ in pairs], references, note=note, missing=missing)
 
@@ -134,18 +136,19 @@ def _check_name(path: Path) -> None:
 
 def _alike(path: Path, kind: str, known: Known) -> list[list[PairFiles]]:
     """The recipe's files of a kind, as far as there are any: this very one; of this name; all."""
-    tables = [each for each in known.files if kind in each.names]
-    same = [each for each in tables if (known.root / each.names[kind]).resolve() == path.resolve()]
-    named = [each for each in tables if Path(each.names[kind]).name == path.name]
+    tables = [each for each in known.files if each.format_name == kind]
+    same = [each for each in tables if (known.root / each.names["file"]).resolve() == path.resolve()]
+    named = [each for each in tables if Path(each.names["file"]).name == path.name]
     return [group for group in (same, named, tables) if group]
 
 
-def _columns(path: Path, kind: str, between: str) -> Sequence[Key]:
-    if kind == "tsv":
-        return range(max((line.count(between) + 1 for line in text_lines(path)), default=0))
-    if kind == "csv":
-        return csv_header(path)
-    return jsonl_keys(path) if kind == "jsonl" else [*tmx_languages(path)]
+def _table(path: Path, kind: str, separator: str | None) -> PairTable:
+    format = format_of(path, kind, separator)
+    columns = format.columns(path)
+    if isinstance(columns, range):  # a source alone may stand before sources with targets
+        between = separator or "\t"
+        columns = range(max((line.count(between) + 1 for line in text_lines(path)), default=0))
+    return PairTable(path, kind, format, columns)
 
 
 def _fitting(alike: Sequence[Sequence[PairFiles]], table: PairTable) -> Sequence[PairFiles]:
@@ -165,9 +168,9 @@ def _asked(table: PairTable, known: Known, asked: AskedColumns) -> PairFiles:
     target = _other(table, known, "target", named) if asked.target is None else asked.target
     if source is None:
         raise InputError(f"{table.path}: which column is the source? Name it with --source-column; it has {table}.")
-    absent = len(table.columns) if table.kind == "tsv" else "target"
+    absent = "target" if table.named else len(table.columns)
     columns = {"source_column": (source, *more), "target_column": absent if target is None else target}
-    return PairFiles.model_validate({table.kind: str(table.path), "source_separator": known.sources[1], **columns})
+    return _entry(table, known.sources[1], **columns)
 
 
 def _other(table: PairTable, known: Known, side: str, named: Sequence[Key]) -> Key | None:
@@ -185,31 +188,37 @@ def _guessed(table: PairTable, known: Known) -> PairFiles:
         InputError: there are more, and they are called otherwise.
     """
     number, between = known.sources
-    place = {table.kind: str(table.path), "source_separator": between}
     if (keys := _named_alike(table, known)) is not None:
-        return PairFiles.model_validate({**place, "source_column": keys[:-1], "target_column": keys[-1]})
+        return _entry(table, between, source_column=keys[:-1], target_column=keys[-1])
     source, target = (_called(table, *each) for each in zip(("source", "target"), known.languages, strict=True))
-    if table.kind in ("csv", "jsonl") and number == 1 and len(table.columns) == 2:
-        source = source or (next(str(each) for each in table.columns if each != target) if target else None)
-    if source is not None and table.kind != "tsv":
-        return PairFiles.model_validate({**place, "source_column": source, "target_column": target or "target"})
-    if table.kind == "tsv" or (table.kind == "csv" and len(table.columns) <= number + 1):
-        return PairFiles.model_validate({**place, "source_column": tuple(range(number)), "target_column": number})
-    if table.kind == "jsonl" and number == 1 and len(table.columns) == 2 and not target:
+    two = number == 1 and len(table.columns) == 2 and table.named
+    if two and table.kind != "tmx" and source is None:
+        source = next((str(each) for each in table.columns if each != target), None) if target else None
+    if source is not None and table.named:
+        return _entry(table, between, source_column=source, target_column=target or "target")
+    if table.format.counted and (not table.named or len(table.columns) <= number + 1):
+        return _entry(table, between, source_column=tuple(range(number)), target_column=number)
+    if two and table.kind in OBJECTS and not target:
         first, second = table.columns
-        return PairFiles.model_validate({**place, "source_column": first, "target_column": second})
-    if table.kind == "jsonl":
-        return PairFiles.model_validate(place)
-    names = " or ".join(each for each in ("source" if table.kind == "csv" else "", known.languages[0]) if each)
+        return _entry(table, between, source_column=first, target_column=second)
+    if table.kind in OBJECTS:
+        return _entry(table, between)
+    names = " or ".join(each for each in ("source" if table.format.counted else "", known.languages[0]) if each)
     wanted = f"column {names}" if names else "the language that the model reads, which its recipe does not say"
     raise InputError(f"{table.path}: expected the source in {wanted}; it has {table}.")
 
 
+def _entry(table: PairTable, between: str | None, **columns: Any) -> PairFiles:
+    """The table as an entry of a recipe."""
+    place = {"file": str(table.path), "format": table.kind, "source_separator": between}
+    return PairFiles.model_validate({**place, **columns})
+
+
 def _named_alike(table: PairTable, known: Known) -> tuple[Key, ...] | None:
     """The columns of a file of another kind in the recipe, if this table has its sources under these names."""
-    if table.kind not in ("csv", "jsonl"):
+    if not table.named or table.kind == "tmx":
         return None
-    named = [each.keys for each in known.files if each.csv is not None or each.jsonl is not None]
+    named = [each.keys for each in known.files if each.format_name not in ("", "tmx")]
     named = [keys for keys in named if all(isinstance(key, str) for key in keys)]
     return next((keys for keys in named if all(map(table.has, keys[:-1]))), None)
 
@@ -225,13 +234,11 @@ def _called(table: PairTable, side: str, language: str) -> str | None:
 
 def _pairs(files: PairFiles, table: PairTable, answered: bool) -> Iterator[tuple[str, str]]:
     """Each with its target, "" where there is none."""
-    if files.jsonl is not None:  # objects may lack theirs
-        *sources, target = map(str, files.keys)
-        keys, between = [*sources, target] if answered else sources, separator_of(files.source_separator)
-        rows = jsonl_rows(table.path, keys, optional=target if answered else "")
-        return ((between.join(row[: len(sources)]), row[-1] if answered else "") for _, row in rows)
-    read = files if answered else files.model_copy(update={"target_column": files.keys[0]})
-    return ((source, target) for _, source, target in read_pairs(read, Path()))
+    *sources, target = files.keys
+    keys, optional = ([*sources, target], [target]) if answered else (sources, [])
+    between = separator_of(files.source_separator)
+    rows = table.format.rows(table.path, keys, optional)
+    return ((between.join(row[: len(sources)]), row[-1] if answered else "") for _, row in rows)
 
 
 def _missing(table: PairTable, targets: Sequence[Key]) -> str:
@@ -244,14 +251,14 @@ def _missing(table: PairTable, targets: Sequence[Key]) -> str:
 
 def _note(path: Path, files: PairFiles, table: PairTable, known: Known) -> str:
     """Which columns were read, where neither the recipe nor their names say it."""
-    if known.asked or any(table.kind in each.names for each in known.files):
+    if known.asked or any(table.kind == each.format_name for each in known.files):
         return ""
     sides = zip(("source", "target"), known.languages, strict=True)
     called = any(_called(table, *each) for each in sides)
-    if isinstance(files.keys[0], str) and (table.kind != "jsonl" or called or not table.has(files.keys[0])):
+    if isinstance(files.keys[0], str) and (table.kind not in OBJECTS or called or not table.has(files.keys[0])):
         return ""
     number = len(files.sources)
     columns = "the first column was" if number == 1 else f"the first {number} columns were"
-    target = ", the next as the target" if table.has(number) else ""
-    names = f" ({table})" if table.kind != "tsv" else ""
+    target = ", the next as the target" if table.has(number if table.format.counted else files.keys[-1]) else ""
+    names = f" ({table})" if table.named else ""
     return f"{path}: {columns} read as the source{target}{names}; the recipe has no .{table.kind} to go by."

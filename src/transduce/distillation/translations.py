@@ -29,7 +29,7 @@ from transduce.core.bounded_file import read_table
 from transduce.core.errors import InputError
 from transduce.core.folders import check_folder, check_inside
 from transduce.data.corpus import TextFile, read_text
-from transduce.data.files import count_lines, fingerprint, writing
+from transduce.data.files import fingerprint, writing
 from transduce.data.pair_files import PairFiles
 from transduce.data.tags import languages_of
 from transduce.inference.protocols import Advance
@@ -119,8 +119,8 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
     for files in corpora:
         if files.source is not None:
             found.append(TextFile(text=files.source))
-        elif files.tsv is not None and isinstance(files.source_column, int):
-            found.append(TextFile(text=files.tsv, column=files.source_column))
+        elif files.file is not None and files.format_name == "tsv" and isinstance(files.source_column, int):
+            found.append(TextFile(text=files.file, column=files.source_column))
         else:
             problems.append(
                 f"{files.paths(Path())[0]}: distillation reads sources of two files, or of a column of tsv."
@@ -131,8 +131,8 @@ def training_sources(corpora: Sequence[PairFiles]) -> list[TextFile]:
 
 
 def count_texts(sources: Sequence[TextFile], root: Path) -> int:
-    """How many lines all of the files have."""
-    return sum(count_lines(file.paths(root)[0]) for file in sources)
+    """How many texts all of the files have."""
+    return sum(1 for file in sources for _ in read_text(file, root))
 
 
 def checksum_of(files: Sequence[Path]) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of
-from transduce.data.files import TABLES, suffix_of, text_lines
+from transduce.data.files import text_lines
+from transduce.data.formats import format_name, is_table
 from transduce.data.input_file import InputFile
 from transduce.data.pair_inputs import AskedColumns, read_asked
 from transduce.pipeline.pipeline import Pipeline
@@ -14,7 +15,7 @@ from transduce.pipeline.pipeline import Pipeline
 NOBODY = "name a model, or outputs to score."
 NO_REFERENCES = (
     "name a file of references, one a line; or, as the source of a model that translates, one file with both sides: "
-    ".tsv, .csv, .jsonl or .tmx."
+    ".tsv, .csv, .jsonl, .parquet, .xlsx or .tmx."
 )
 
 
@@ -162,8 +163,7 @@ def _check_lines(path: Path | TsvColumn) -> None:
     """Raises InputError for a file of pairs, whose lines are no texts."""
     if isinstance(path, TsvColumn):
         return
-    kind = suffix_of(path)
-    if kind in TABLES and (kind != ".tsv" or "\t" in next(text_lines(path), "")):
+    if is_table(path) and (format_name(path) != "tsv" or "\t" in next(text_lines(path), "")):
         raise InputError(
             f"{path}: expected a text a line; this is a file with columns. A model that translates reads both sides of "
             "it with --source; otherwise write the column that is meant to a file of its own, or name it with --tsv."

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from transduce.data.files import PACKERS, TABLES, suffix_of
+from transduce.data.files import PACKERS
+from transduce.data.formats import is_table
 from transduce.planning.languages import language_of
 
 PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
@@ -58,5 +59,5 @@ def by_language(paths: Sequence[Path]) -> dict[str, dict[str, list[Path]]]:
 
 def training_tables(paths: Sequence[Path]) -> list[Path]:
     """train.tsv and its like."""
-    tables = (path for path in paths if suffix_of(path) in TABLES and not path.name.startswith("."))
+    tables = (path for path in paths if is_table(path) and not path.name.startswith("."))
     return [path for path in tables if part_of(path.name) == "train"]

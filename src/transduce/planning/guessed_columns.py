@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.core.printable import SHOWN, listed
-from transduce.data.files import text_lines
-from transduce.data.rows import csv_header, csv_rows, places_of, text_keys
+from transduce.data.formats import Format, Key
+from transduce.data.formats.base import check_once
 from transduce.data.source_columns import BETWEEN_COLUMNS
-from transduce.planning.languages import TWO_LETTERS
 from transduce.planning.tags import tags_in
 
-LOOKED_AT = 200  # rows of a .csv whose texts are compared
+LOOKED_AT = 200  # rows whose texts are compared
 GROUPED = 20_000  # rows in which tags are looked for
 FEW = 12  # columns; in tables of more no tags are looked for, as every three of them would be tried
 CELLS = 1_000_000  # that are looked at, in tables of more columns
 TAGGED = 5  # rows that have a tag, on average
 REPEATED = 10  # sources that come with several tags
 TOLD_APART = 0.98  # share of sources with their tags that have one target
-HEADINGS = {"source", "target", "src", "tgt", "trg", "input", "output", *TWO_LETTERS.values()}
 
 Row = Sequence[str]
 
@@ -36,65 +34,66 @@ class GuessedColumns(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def guessed_columns(path: Path, kind: str, separator: str = "\t") -> GuessedColumns:
-    """The columns of a .csv, .jsonl or .tsv.
+def guessed_columns(path: Path, format: Format) -> GuessedColumns:
+    """The columns of a file whose columns nobody named.
 
     Raises:
         InputError: it cannot be known which are meant; the message has the options to choose from.
     """
-    if kind == "csv":
-        return _of_csv(path)
-    if kind == "jsonl":
-        return _of_jsonl(path)
-    return _of_tsv(path, separator) if kind == "tsv" else GuessedColumns()
+    if not format.counted:
+        return _of_keys(path, format)
+    columns = format.columns(path)
+    return _of_numbers(path, format, columns) if isinstance(columns, range) else _of_header(path, format, columns)
 
 
-def _of_csv(path: Path) -> GuessedColumns:
+def _of_header(path: Path, format: Format, columns: Sequence[Key]) -> GuessedColumns:
     """Those called source and target, or the only two."""
-    header = csv_header(path)
-    most = GROUPED if len(header) <= FEW else min(LOOKED_AT, max(1, CELLS // len(header)))
-    rows = [row for _, row in islice(csv_rows(path, range(len(header))), most)] if len(header) > 2 else []
-    if {"source", "target"} <= {*header}:
-        _refuse_tags(path, rows, header, [header.index("source"), header.index("target")])
-        return GuessedColumns({"source_column": "source", "target_column": "target"}, header)
+    header = [str(name) for name in columns]
+    several = format.rows(path, range(len(header))) if len(header) > 2 else iter(())
+    rows = [row for _, row in islice(several, _looked_at(len(header)))]
+    words = [name.strip().lower() for name in header]
+    if {"source", "target"} <= {*words}:
+        source, target = words.index("source"), words.index("target")
+        _refuse_tags(path, rows, header, [source, target])
+        return GuessedColumns({"source_column": header[source], "target_column": header[target]}, header)
     if len(header) > 2:
         likely = _likely_columns(rows[:LOOKED_AT], len(header))
-        places_of(path, header, [header[place] for place in likely])  # no advice that would be refused
+        check_once(path, header, [header[place] for place in likely])  # no advice that would be refused
         _refuse_tags(path, rows, header, likely)
-        source, target = (shlex.quote(header[place][:SHOWN]) for place in likely)
+        example = "--source-column {} --target-column {}".format(*(shlex.quote(header[place][:SHOWN]) for place in likely))
         raise InputError(
-            f"{path}: has {len(header)} columns ({listed(header)}); say which are meant: --source-column "
-            f"{source} --target-column {target}, for example."
+            f"{path}: has {len(header)} columns ({listed(header)}); say which are meant: {example}, for example."
         )
     names = " and ".join(f'"{name[:40]}"' for name in header)
-    note = f"{path}: its columns {names} are the source and the target. The first line is a header and not learnt from."
-    return GuessedColumns({}, header, (note,))
+    first = " The first line is a header and not learnt from." if format.header(path) else ""
+    return GuessedColumns({}, header, (f"{path}: its columns {names} are the source and the target.{first}",))
 
 
-def _of_jsonl(path: Path) -> GuessedColumns:
+def _of_keys(path: Path, format: Format) -> GuessedColumns:
     """The keys called source and target, or the only two with texts; where there are more, reading tells of them."""
-    keys = text_keys(path)
+    keys = [str(key) for key in format.text_columns(path)]
     if len(keys) != 2 or {"source", "target"} & {*keys}:
         return GuessedColumns()
     note = f'{path}: its keys "{keys[0]}" and "{keys[1]}" are the source and the target.'
     return GuessedColumns({"source_column": keys[0], "target_column": keys[1]}, keys, (note,))
 
 
-def _of_tsv(path: Path, separator: str) -> GuessedColumns:
-    """The first two. Told are columns that are not used, and a first line that looks like a header."""
-    first = next(text_lines(path), "").split(separator)
-    notes = []
-    if 2 < len(first) <= FEW:
-        rows = (line.split(separator) for line in islice(text_lines(path), GROUPED))
-        _refuse_tags(path, [row for row in rows if len(row) >= len(first)], list(map(str, range(len(first)))), [0, 1])
-    if len(first) > 2:
-        notes.append(
-            f"{path}: the first of its {len(first)} columns is the source, the second the target; the others are not "
-            "used. To choose: --source-column and --target-column, counted from 0."
-        )
-    if len(first) > 1 and all(cell.strip().lower() in HEADINGS for cell in first[:2]):
-        notes.append(f"{path}, line 1: looks like a header, but is learnt as a pair. Delete it if it is one.")
-    return GuessedColumns(notes=tuple(notes))
+def _of_numbers(path: Path, format: Format, columns: Sequence[Key]) -> GuessedColumns:
+    """The first two. Told are columns that are not used."""
+    if len(columns) <= 2:
+        return GuessedColumns()
+    rows = [row for _, row in islice(format.rows(path, columns), _looked_at(len(columns)))]
+    _refuse_tags(path, rows, list(map(str, columns)), [0, 1])
+    note = (
+        f"{path}: the first of its {len(columns)} columns is the source, the second the target; the others are not "
+        "used. To choose: --source-column and --target-column, counted from 0."
+    )
+    return GuessedColumns(notes=(note,))
+
+
+def _looked_at(columns: int) -> int:
+    """How many rows."""
+    return GROUPED if columns <= FEW else min(LOOKED_AT, max(1, CELLS // columns))
 
 
 def _likely_columns(rows: Sequence[Row], columns: int) -> list[int]:

@@ -13,16 +13,16 @@ from transduce.core.model_file import refuse_url
 from transduce.data.corpus import read_pairs
 from transduce.data.files import (
     PACKERS,
-    TABLES,
     archived_names,
     lasting_file,
     read_blocks,
     read_lines,
     suffix_of,
 )
+from transduce.data.formats import format_name, format_of, is_table, suffixes
+from transduce.data.formats.tmx import tmx_languages
 from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.remote import url_of
-from transduce.data.tmx import tmx_languages
 from transduce.planning.folder_parts import (
     by_language,
     by_name,
@@ -117,7 +117,7 @@ class Inputs:
 
 def is_data(path: Path) -> bool:
     """Whether a file that is named where a recipe may be is data: by its suffix."""
-    return suffix_of(path) in (*TABLES, ".zip")
+    return is_table(path) or suffix_of(path) == ".zip"
 
 
 def looks_like_data(path: Path, separator: str | None = None) -> bool:
@@ -186,13 +186,14 @@ def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:
 
 def _like_training(inputs: Inputs, named: Named) -> Inputs | None:
     """One file of the training file's kind, whose columns it has; None: it is of another kind."""
-    kind = suffix_of(named.source) if suffix_of(named.source) in TABLES else ".tsv"
     there = named.source.is_file() or url_of(named.source)
-    if named.target is not None or kind[1:] not in inputs.train or not there:
+    if named.target is not None or "file" not in inputs.train or not there:
+        return None
+    if format_name(named.source) != pair_files(inputs.train).format_name:
         return None
     lasting_file(named.source)
     columns = {key: value for key, value in inputs.train.items() if key not in FILES}
-    return Inputs(inputs.name, {kind[1:]: str(named.source), **columns}, inputs.languages)
+    return Inputs(inputs.name, {"file": str(named.source), **columns}, inputs.languages)
 
 
 def pair_files(files: dict[str, Any]) -> PairFiles:
@@ -209,21 +210,11 @@ def _problems(files: dict[str, Any]) -> list[str]:
         parsed = pair_files(files)
     except InputError as error:
         return error.problems
-    problems = list[str]()
-    for path in parsed.paths(Path()):
-        try:
-            if next(iter(read_lines(path)), None) is None:
-                problems.append(f"{path}: the file is empty; expected lines of text.")
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        return problems
     try:
-        for _ in read_pairs(parsed, Path()):
-            pass
+        pairs = sum(1 for _ in read_pairs(parsed, Path()))
     except InputError as error:
         return error.problems
-    return []
+    return [] if pairs else [f"{path}: the file is empty; expected lines of text." for path in parsed.paths(Path())]
 
 
 def _two_files(named: Named) -> Inputs:
@@ -266,27 +257,25 @@ def _one(named: Named) -> Inputs:
         if any(language_of(each) for each in beside):
             return _parallel(named, [each for each in beside if each.is_file()])
     lasting_file(path)
-    if kind in TABLES:
-        return _memory(named) if kind == ".tmx" else _table(named, kind[1:])
+    if is_table(path):
+        return _memory(named) if kind == ".tmx" else _table(named)
     first = next(iter(read_lines(path)), "")
     if named.separator or "\t" in first:
-        return _table(named, "tsv")
+        return _table(named)
     if BARS in first:
-        return _table(replace(named, separator=BARS), "tsv")
-    if kind == ".json":
-        raise InputError(f'{path}: expected an object a line ({{"source": .., "target": ..}}) in a .jsonl.')
+        return _table(replace(named, separator=BARS))
     raise InputError(
         f"{path}: the target is missing. Name its file with {named.target_option}; or name one file with both sides: "
-        "tab-separated (or with another --separator), .csv, .jsonl, .tmx or a .zip of OPUS."
+        "tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, .tmx or a .zip of OPUS."
     )
 
 
-def _table(named: Named, kind: str) -> Inputs:
-    files: dict[str, Any] = {kind: str(named.source)}
+def _table(named: Named) -> Inputs:
+    files: dict[str, Any] = {"file": str(named.source)}
     notes: tuple[str, ...] = ()
     columns: Sequence[object] = (*named.columns, named.target_column)
     if not named.columns and named.target_column is None:
-        guessed = guessed_columns(named.source, kind, named.separator or "\t")
+        guessed = guessed_columns(named.source, format_of(named.source, separator=named.separator))
         files, columns, notes = {**files, **guessed.keys}, guessed.names, guessed.notes
     if named.columns:
         files["source_column"] = named.columns[0] if len(named.columns) == 1 else list(named.columns)
@@ -308,7 +297,7 @@ def _memory(named: Named) -> Inputs:
         raise InputError(f"{path}: has units in {', '.join(found)}; say which are meant, as --languages en-sw.")
     source, target = (matching(str(each), found) for each in wanted)
     languages = named.languages or (plain_code(source), plain_code(target))
-    files = {"tmx": str(path), "source_column": source, "target_column": target}
+    files = {"file": str(path), "source_column": source, "target_column": target}
     return Inputs(_name(path, languages), files, languages)
 
 
@@ -404,7 +393,7 @@ def _name(path: Path, languages: tuple[str, str]) -> str:
     """Of a training: that of its file and its languages."""
     name = path.name
     while (suffix := Path(name).suffix) and (
-        suffix.lower() in (*PACKERS, *TABLES, ".zip", ".txt") or language_of(Path(name))
+        suffix.lower() in (*PACKERS, *suffixes(), ".zip", ".txt") or language_of(Path(name))
     ):
         name = name.removesuffix(suffix)
     pair = "-".join(language for language in languages if language)

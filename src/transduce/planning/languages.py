@@ -6,7 +6,8 @@ from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.core.languages import BY_CODE, base_of
-from transduce.data.files import PACKERS, TABLES
+from transduce.data import formats
+from transduce.data.files import PACKERS
 
 NO_CODES = frozenset("txt src tgt trg raw tok bpe lc zip ids xml md log npy bin dev".split())  # noqa: SIM905
 CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
@@ -17,7 +18,7 @@ def language_of(path: Path) -> str:
     """The code of the language that a file's name ends in, as in train.en or train.en.gz; "" = none."""
     suffixes = [suffix[1:] for suffix in path.suffixes if suffix.lower() not in PACKERS]
     found = CODE.fullmatch(suffixes[-1]) if suffixes else None
-    if not found or found[1] in NO_CODES or f".{found[1]}" in TABLES:
+    if not found or found[1] in NO_CODES or f".{found[1]}" in formats.suffixes():
         return ""
     return TWO_LETTERS.get(found[0], found[0])
 

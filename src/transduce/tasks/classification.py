@@ -20,8 +20,9 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
+from transduce.data.formats import format_name, format_of, is_table
 from transduce.data.input_file import InputFile
-from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, format_of, has_labels, read_labelled
+from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, has_labels, read_labelled
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
@@ -169,7 +170,7 @@ class Classification(LabelTask):
         return "the pair of texts" if isinstance(self.reads, TextPair) else "the text"
 
     def read_inputs(self, path: Path) -> InputFile | None:
-        """The texts of a .csv or .jsonl, or of trees, in the columns that the recipe names for such a file."""
+        """The texts of a table with names, or of trees, in the columns that the recipe has for such a file."""
         file = self._columns_of(path)
         if file is None:
             return None
@@ -189,8 +190,8 @@ class Classification(LabelTask):
         """As the recipe has them: for a file of this name, or else the first one of the same format."""
         known = [*self.data.held_out.values(), *self.data.train]
         named = [each for each in known if Path(each.file).name == path.name]
-        form = format_of(path)
-        alike = [each for each in known if form and not each.trees and format_of(Path(each.file)) == form]
+        form = _named_format(path)
+        alike = [each for each in known if form and not each.trees and each.format_name == form]
         chosen = [each for each in named if each.trees or form] + alike
         if not chosen:
             return LabelledFile(file=path.name, label="label") if form and not self.data.pair else None
@@ -260,3 +261,9 @@ class Classification(LabelTask):
     def _held_out(self, file: LabelledFile, cache: Path) -> Dataset:
         texts = [(text, label) for _, text, label in read_labelled(file, self.root, self.data.labels)]
         return Dataset(self._store(file, NO_LIMITS, cache), texts)
+
+
+def _named_format(path: Path) -> str:
+    """The format of a table whose columns have names; "" = a text, or a pair of texts with a tab between, a line."""
+    named = is_table(path) and not isinstance(format_of(path).columns(path), range)
+    return format_name(path) if named else ""

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.data.character_profile import CharacterProfile, counted
-from transduce.data.corpus import read_pairs
-from transduce.data.files import count_lines
+from transduce.data.corpus import about_pairs, read_pairs
 from transduce.data.pair_files import PairFiles
 from transduce.tasks.translation import TranslationData
 
@@ -95,7 +94,7 @@ def _profiles(entries: Sequence[PairFiles], root: Path) -> tuple[CharacterProfil
 def _sides(entries: Iterable[PairFiles], root: Path) -> _Sides:
     found = _Sides(Counter(), Counter())
     for files in entries:
-        step = max(1, min(count_lines(files.paths(root)[0]), LINES) // PAIRS)
+        step = max(1, min(about_pairs(files, root), LINES) // PAIRS)
         pairs = list(islice(read_pairs(files, root), 0, LINES, step))
         for place, side in enumerate(found, 1):
             side.update(counted(str(pair[place]) for pair in pairs))

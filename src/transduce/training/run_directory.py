@@ -20,6 +20,7 @@ from transduce.core.run_paths import from_run
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
 from transduce.data.pair_files import FILES as PAIR_FILES
+from transduce.data.pair_files import SHORT
 from transduce.recipe.recipe import RESOLVED, Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
@@ -32,7 +33,7 @@ MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", 
 MAY_GROW = ("training.updates", "training.patience")
 OTHERS = ("start", "tokenizer")  # what `fingerprints_of` names
 SECTIONS = ("data", "tokenizer", "training", "search")  # of a recipe, that are looked into
-FILES = (*PAIR_FILES, "text", "file")  # keys of a recipe whose values are paths
+FILES = (*PAIR_FILES, *SHORT, "text")  # keys of a recipe whose values are paths
 
 Table = dict[str, Any]
 

@@ -17,6 +17,7 @@ from transduce.core.bounded_file import read_bytes
 from transduce.core.bounded_toml import toml_table
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
+from transduce.data.pair_files import FILES, SHORT
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT
 from transduce.training.lock import is_held
@@ -216,7 +217,7 @@ def _data(recipe: Table) -> str:
     entries = [each for each in train if isinstance(each, dict)] if isinstance(train, list) else []
     if not entries:
         return _text(data.get("file")) or _name(_text(data.get("root")))
-    keys = ("source", "target", "tsv", "csv", "jsonl", "tmx", "text", "file", "features")
+    keys = (*FILES, *SHORT, "text", "features")
     names = [_name(_text(entries[0][key])) for key in keys if isinstance(entries[0].get(key), str)]
     more = f", and {len(entries) - 1} more" if len(entries) > 1 else ""
     return ", ".join(filter(None, dict.fromkeys(names))) + more

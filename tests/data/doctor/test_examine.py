@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.doctor import Finding, Report, Severity, columns_of, examine, examine_text
+from transduce.data.corpus import read_pairs
+from transduce.data.doctor import Finding, Report, Severity, examine, examine_text
+from transduce.data.doctor.pair_files import sides_of
+from transduce.data.pair_files import PairFiles
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]
@@ -156,30 +159,33 @@ def test_leaked_test_set(corpus: Corpus, write: Write) -> None:
 @pytest.mark.parametrize("header", [["source\ttarget"], []])
 def test_tab_separated_file(corpus: Corpus, write: Write, header: list[str]) -> None:
     rows = [f"{a}\t{b}" for a, b in zip(*corpus, strict=True)]
-    rows[3] = "only a source"
-    report = examine(*columns_of(write("pairs.tsv", header + rows)))
+    rows[3] = "only a source\t"
+    report = examine(*sides_of(PairFiles(file=str(write("pairs.tsv", header + rows))), Path()))
     finding = only_finding(report)
     assert (finding.kind, finding.lines) == ("empty_one_side", [4 + len(header)])
     assert report.lines["source"] == 400
 
 
-def test_columns_are_found_by_name(corpus: Corpus, write: Write) -> None:
+@pytest.mark.parametrize(("header", "columns"), [(["id\tTarget\tSource"], ("Source", "Target")), ([], (2, 1))])
+def test_columns_are_those_asked_for(
+    corpus: Corpus, write: Write, header: list[str], columns: tuple[int | str, int | str]
+) -> None:
     rows = [f"{n}\t{b}\t{a}" for n, (a, b) in enumerate(zip(*corpus, strict=True))]
-    source, target = columns_of(write("pairs.tsv", ["id\tTarget\tSource", *rows]))
-    assert [line.decode() for line in source.raw_lines()] == corpus[0]
-    assert [line.decode() for line in target.raw_lines()] == corpus[1]
-    with pytest.raises(InputError, match=r"pairs\.tsv, line 1: expected .* columns 0 and 1, .* there is 1 column"):
-        columns_of(write("pairs.tsv", corpus[0]))
-
-
-def test_columns_are_those_asked_for(corpus: Corpus, write: Write) -> None:
-    rows = [f"{n}\t{b}\t{a}" for n, (a, b) in enumerate(zip(*corpus, strict=True))]
-    source, target = columns_of(write("pairs.tsv", rows), 2, 1)
+    keys = {"source_column": columns[0], "target_column": columns[1]}
+    files = PairFiles.model_validate({"file": str(write("pairs.tsv", [*header, *rows])), **keys})
+    source, target = sides_of(files, Path())
     assert [line.decode() for line in source.raw_lines()] == corpus[0]
     assert [line.decode() for line in target.raw_lines()] == corpus[1]
     assert str(source).endswith("pairs.tsv, column 2")  # as a recipe counts
-    with pytest.raises(InputError, match=r"columns 2 and 3, .* there are 3 columns"):
-        columns_of(write("pairs.tsv", rows), 2, 3)
+
+
+def test_lines_without_a_column_are_refused_as_training_does(write: Write) -> None:
+    files = PairFiles(file=str(write("pairs.tsv", ["a\tb", "", "c", "d\te"])))
+    wanted = r"pairs\.tsv: expected 2 tab-separated columns in every line, but 1 line has fewer \(line 3\)"
+    with pytest.raises(InputError, match=wanted):
+        [*sides_of(files, Path())[1].raw_lines()]
+    with pytest.raises(InputError, match=wanted):
+        [*read_pairs(files, Path())]
 
 
 def test_single_text(corpus: Corpus, write: Write) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transduce.data.doctor import Report, Severity, columns_of, examine
+from transduce.data.doctor import Report, Severity, examine
+from transduce.data.doctor.pair_files import sides_of
 from transduce.data.doctor.path import likeliest_states
+from transduce.data.pair_files import PairFiles
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]
@@ -134,7 +136,7 @@ def test_a_dictionary_of_copies_is_not_called_copied(write: Write) -> None:
 
 @pytest.mark.parametrize("language", ["g2p_sigmorphon2020/ice", "g2p_sigmorphon2021/dut", "g2p_sigmorphon2021/kor"])
 def test_real_pronunciations_pass(data_root: Path, language: str) -> None:
-    report = examine(*columns_of(data_root / f"{language}_train.tsv.gz"))
+    report = examine(*sides_of(PairFiles(file=f"{language}_train.tsv.gz"), data_root))
     assert report.findings == []
 
 

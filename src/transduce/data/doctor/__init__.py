@@ -6,7 +6,7 @@ clean("train.de.gz", "train.en.gz", "clean.de.gz", "clean.en.gz", report)
 
 from transduce.data.doctor.clean import Cleaned, clean
 from transduce.data.doctor.examine import examine, examine_text
-from transduce.data.doctor.lines import ScannedFile, columns_of
+from transduce.data.doctor.lines import ScannedFile, column_of
 from transduce.data.doctor.recordings import examine_recordings
 from transduce.data.doctor.report import Finding, Report, Severity
 
@@ -17,7 +17,7 @@ __all__ = [
     "ScannedFile",
     "Severity",
     "clean",
-    "columns_of",
+    "column_of",
     "examine",
     "examine_recordings",
     "examine_text",

@@ -47,7 +47,7 @@ def examine(
     """Examine a parallel corpus, and what of a test set has leaked into it.
 
     Args:
-        source: the source side: a path, or a column of a tab-separated file (see `columns_of`).
+        source: the source side: a path, or a column of a tab-separated file (see `column_of`).
         target: the target side, line for line.
         test_source: the source side of a test set.
         test_target: its target side.

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from transduce.core.errors import InputError
 from transduce.data.files import raw_text_lines
+from transduce.data.formats import Key
+from transduce.data.formats.base import too_short
+from transduce.data.formats.tsv import Tsv
 
 
 @dataclass(frozen=True)
@@ -15,13 +17,15 @@ class ScannedFile:
 
     Args:
         path: the file, compressed or not.
-        column: which tab-separated column (from 0) is the text; None for the whole line.
+        column: which column (from 0) is the text, of lines whose columns have `separator` between; None for the whole
+            line. A blank line is an empty text.
         header: whether the first line names the columns and is no text.
     """
 
     path: Path
     column: int | None = None
     header: bool = False
+    separator: str = "\t"
 
     @property
     def first_line(self) -> int:
@@ -32,11 +36,22 @@ class ScannedFile:
         return str(self.path) if self.column is None else f"{self.path}, column {self.column}"
 
     def raw_lines(self) -> Iterator[bytes]:
-        """The text of each line as training reads it, undecoded; empty where a tab-separated line lacks the column."""
+        """The text of each line as training reads it, undecoded. Raises InputError for lines that lack the column."""
         lines = islice(raw_text_lines(self.path), 1 if self.header else 0, None)
-        if self.column is None:
-            return lines
-        return (_cell(line, self.column) for line in lines)
+        return lines if self.column is None else self._cells(lines, self.column)
+
+    def _cells(self, lines: Iterator[bytes], column: int) -> Iterator[bytes]:
+        separator, short = self.separator.encode(), list[int]()
+        for number, line in enumerate(lines, self.first_line):
+            cells = line.split(separator)
+            if len(cells) == 1 and not line.strip():  # no row, but a line that is counted
+                cells = [b""] * (column + 1)
+            if len(cells) <= column:
+                short.append(number)
+            elif not short:
+                yield cells[column]
+        if short:
+            raise too_short(self.path, column + 1, short, Tsv(self.separator).what)
 
     def texts_at(self, rows: list[int]) -> list[str]:
         """The text of some rows, in the order asked for; bytes that are not UTF-8 become U+FFFD."""
@@ -75,41 +90,12 @@ class LineSample(ScannedFile):
         return sum(1 for _ in self.whole())
 
 
-def _cell(line: bytes, column: int) -> bytes:
-    cells = line.split(b"\t")
-    return cells[column] if column < len(cells) else b""
-
-
 def as_text_file(file: str | Path | ScannedFile) -> ScannedFile:
     """A path stands for the whole file."""
     return file if isinstance(file, ScannedFile) else ScannedFile(Path(file))
 
 
-def columns_of(
-    tsv: str | Path, source_column: int | None = None, target_column: int | None = None
-) -> tuple[ScannedFile, ScannedFile]:
-    """The source and the target in a tab-separated file, in these columns, counted from 0.
-
-    Where no column is said, they are those that the first line names `source` and `target`; without such names, columns
-    0 and 1.
-
-    Raises:
-        InputError: the file is empty; the first line has too few columns.
-    """
-    path = Path(tsv)
-    first = next(raw_text_lines(path), None)
-    if first is None:
-        raise InputError(f"{path}: the file is empty; expected lines of text.")
-    names = [cell.strip().lower() for cell in first.split(b"\t")]
-    columns = 0 if source_column is None else source_column, 1 if target_column is None else target_column
-    if len(names) <= max(columns):
-        raise InputError(
-            f"{path}, line 1: expected tab-separated columns {columns[0]} and {columns[1]}, counted from 0, but "
-            f"there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'}."
-        )
-    if source_column is not None or target_column is not None:
-        return ScannedFile(path, columns[0]), ScannedFile(path, columns[1])
-    if b"source" in names and b"target" in names:
-        source, target = names.index(b"source"), names.index(b"target")
-        return ScannedFile(path, source, header=True), ScannedFile(path, target, header=True)
-    return ScannedFile(path, 0), ScannedFile(path, 1)
+def column_of(path: Path, column: Key, separator: str = "\t") -> LineSample:
+    """The texts of one column. Raises InputError where the file has no column of this name."""
+    (place,), header = Tsv(separator).places(path, [column])
+    return LineSample(path, place, header, separator)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transduce.data.corpus import read_pairs
-from transduce.data.doctor.lines import LineSample
+from transduce.data.doctor.lines import LineSample, column_of
 from transduce.data.pair_files import PairFiles
 
 
@@ -31,10 +31,11 @@ def sides_of(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
 
     Other sides raise InputError, when they are read, for rows that are none.
     """
-    paths, target = files.paths(root), files.target_column
+    paths = files.paths(root)
     if files.of_two_files:
         return LineSample(paths[0]), LineSample(paths[1])
-    if files.tsv is not None and isinstance(files.source_column, int) and files.separator is None:
-        return LineSample(paths[0], files.source_column), LineSample(paths[0], int(target))
-    source = PairSide(paths[0], header=files.csv is not None, files=files, root=root)
+    if files.format_name == "tsv" and len(files.sources) == 1:
+        separator = files.separator or "\t"
+        return column_of(paths[0], files.sources[0], separator), column_of(paths[0], files.target_column, separator)
+    source = PairSide(paths[0], header=files.reader.header(paths[0]), files=files, root=root)
     return source, replace(source, side=1)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from html.entities import html5
 from pathlib import Path
@@ -11,6 +11,7 @@ from xml.parsers import expat
 from transduce.core.errors import InputError
 from transduce.core.languages import matching
 from transduce.data.files import archive_of, existing_file, read_blocks
+from transduce.data.formats.base import Format, Key, Row
 from transduce.data.limits import LINE, line_too_long
 
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})  # hold codes of the original format, which are no text
@@ -23,19 +24,33 @@ DEEPEST = 1000  # elements in elements
 Unit = tuple[int, dict[str, str]]  # its line, from 1, and its texts by language, as the file calls it
 
 
-def tmx_rows(path: Path, languages: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The texts of each unit in these languages; "" where it has none.
+class Tmx(Format):
+    """Its columns are languages. A unit may lack one, which gives ""."""
 
-    A language is found as `transduce.core.languages.matching` does: en is EN-US where there is no other English.
+    counted = False
+    sparse = True
+    what = "languages"
 
-    Raises:
-        InputError: no unit has one of the languages; what `tmx_languages` refuses.
-    """
-    found = tmx_languages(path)
-    chosen = [matching(language, found) for language in languages]
-    if missing := [language for language in chosen if language not in found]:
-        raise InputError(f"{path}: expected units in {' and '.join(missing)}; it has {', '.join(found)}.")
-    return ((line, [texts.get(language, "") for language in chosen]) for line, texts in tmx_units(path))
+    def columns(self, path: Path) -> list[str]:
+        """The languages of its units, that of most of their sources first. Raises InputError as `tmx_languages`."""
+        return [*tmx_languages(path)]
+
+    def place(self, path: Path, key: Key, columns: Sequence[Key]) -> Key | None:
+        """A language as `transduce.core.languages.matching` finds it: en is EN-US where there is no other English."""
+        found = matching(str(key), map(str, columns))
+        return found if found in columns else None
+
+    def rows(self, path: Path, keys: Sequence[Key], optional: Collection[Key] = ()) -> Iterator[Row]:
+        """The texts of each unit in these languages; "" where it has none.
+
+        Raises:
+            InputError: no unit has one of the languages; what `tmx_languages` refuses.
+        """
+        found = tmx_languages(path)
+        chosen = [matching(str(key), found) for key in keys]
+        if missing := [language for language in chosen if language not in found]:
+            raise InputError(f"{path}: expected units in {' and '.join(missing)}; it has {', '.join(found)}.")
+        return ((line, [texts.get(language, "") for language in chosen]) for line, texts in tmx_units(path))
 
 
 def tmx_languages(path: Path) -> dict[str, int]:
