@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.data.doctor.lines import ScannedFile
-from transduce.data.doctor.scan import scan
-from transduce.data.doctor.shift import align
+from transduce.doctor.lines import ScannedFile
+from transduce.doctor.scan import scan
+from transduce.doctor.shift import align
 
 HEAD, COPIES, NEAR, SEED = 5_000, 100, 50, 2026
 PAIRS = [("en", "de"), ("en", "fr"), ("en", "cs"), ("de", "fr"), ("de", "cs")]

@@ -19,6 +19,7 @@ ROOMS = [
     "version",
     "core",  # errors, settings, names, files, tensors in files
     "data",  # files -> tokens -> stores -> batches
+    "doctor",  # what is wrong with a corpus
     "metrics",  # scores with signatures
     "kernels",  # products and C++, which know tensors and nothing else
     "runtime",  # the machine: devices, workers, child processes, the log of a run

@@ -18,8 +18,8 @@ from transduce.bulk.scoring import scored
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import TextFile
-from transduce.data.doctor import examine
 from transduce.distillation import translations
+from transduce.doctor import examine
 from transduce.inference.constraints import Constraints
 from transduce.search.settings import search_settings
 
@@ -95,7 +95,7 @@ def test_scores_of_a_language_model(tmp_path: Path) -> None:
 
 
 def test_the_doctor_reports_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("transduce.data.doctor.scan", "transduce.bulk.scanning"):
+    for module in ("transduce.doctor.scan", "transduce.bulk.scanning"):
         monkeypatch.setattr(f"{module}.LINES_AT_ONCE", 16)
     strange = [
         "я ba",

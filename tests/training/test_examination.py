@@ -12,7 +12,7 @@ import pytest
 
 import forked
 from transduce.core.errors import InputError
-from transduce.data.doctor import writing
+from transduce.doctor import writing
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.training import examination
 from transduce.training.examination import examine_data

@@ -53,7 +53,7 @@ def evaluate(
             alone.
         data: examples with their correct answers: (source, answer) pairs of texts, mappings with the keys source and
             target or text and label, in a list or a generator; a table of pandas, polars or pyarrow; a data set of
-            Hugging Face. Or the path of a file of pairs (.tsv, .csv, .jsonl, .json, .parquet, .xlsx, .tmx), whose columns are those of the
+            Hugging Face. Or the path of a file of pairs (.tsv, .csv, .parquet ..), whose columns are those of the
             first model's recipe, or of a file in the format of its task. An answer may be a list of several correct
             ones.
         source, reference: instead of `data`, both sides. Each is a list of texts, or the path of a file with one a

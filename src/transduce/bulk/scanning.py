@@ -14,10 +14,10 @@ import numpy as np
 
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.job import Advance, BulkEngine, BulkJob
-from transduce.data.doctor.characters import Alphabet
-from transduce.data.doctor.lines import ScannedFile
-from transduce.data.doctor.scan import LINES_AT_ONCE, Progress, ScannedLines, ScannedSide, Scanner, scan_lines, side_of
-from transduce.data.doctor.words import WordStatistics
+from transduce.doctor.characters import Alphabet
+from transduce.doctor.lines import ScannedFile
+from transduce.doctor.scan import LINES_AT_ONCE, Progress, ScannedLines, ScannedSide, Scanner, scan_lines, side_of
+from transduce.doctor.words import WordStatistics
 
 ANY_BYTES = "surrogateescape"  # how bytes that are not UTF-8 travel as text
 

@@ -18,8 +18,8 @@ from transduce.core.printable import printable_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from transduce.data.doctor import Cleaned, Report, ScannedFile
-    from transduce.data.doctor.scan import Progress, Scanner
+    from transduce.doctor import Cleaned, Report, ScannedFile
+    from transduce.doctor.scan import Progress, Scanner
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
     from transduce.tasks.speech_recognition import SpeechData
@@ -125,7 +125,7 @@ def doctor(
 
 def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
     """What reads the lines. Raises InputError for workers of no engine."""
-    from transduce.data.doctor.scan import scan
+    from transduce.doctor.scan import scan
 
     if engine == "local" and workers:
         raise InputError("--workers is for --engine ray: the doctor reads a corpus in this process otherwise.")
@@ -159,7 +159,7 @@ def _single(named: "Named") -> list[str]:
 
 def _of_text(text: Path, column: int | None, test: Path | None, scanner: "Scanner") -> "Report":
     from transduce.cli.text import libraries_on_stderr
-    from transduce.data.doctor import examine_text
+    from transduce.doctor import examine_text
 
     has_columns = test is not None and examined.is_data(test)
     unlike = test is not None and column is None and has_columns != examined.is_data(text)
@@ -170,7 +170,7 @@ def _of_text(text: Path, column: int | None, test: Path | None, scanner: "Scanne
 
 
 def _texts(path: Path, column: int | None) -> "ScannedFile":
-    from transduce.data.doctor import ScannedFile, column_of
+    from transduce.doctor import ScannedFile, column_of
 
     return ScannedFile(path) if column is None else column_of(path, column)
 
@@ -209,7 +209,7 @@ def _examine(
 ) -> None:
     """Examine each corpus, tell what was found, and write the cleaned copy of one."""
     from transduce.cli.text import libraries_on_stderr, tell
-    from transduce.data.doctor import clean, examine
+    from transduce.doctor import clean, examine
 
     cleaned, reports = None, []
     if any(cleans) and len(corpora) > 1:
@@ -247,8 +247,8 @@ def _check_alone(recipe: Path, others: list[Path | None]) -> None:
 
 def _of_recordings(data: "SpeechData") -> "Report":
     """Of all files that a recipe of speech recognition names."""
-    from transduce.data.doctor import examine_recordings
     from transduce.data.recordings import RecordingFile
+    from transduce.doctor import examine_recordings
 
     files: dict[str, RecordingFile] = {"train": data.train[0]}
     files |= {f"train {number}": file for number, file in enumerate(data.train[1:], 2)}
@@ -308,7 +308,7 @@ def _check_columns(
 def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
     """How many units are done so far on standard error, when the files are big and someone is watching."""
     from transduce.cli.text import is_terminal
-    from transduce.data.doctor.scan import in_silence
+    from transduce.doctor.scan import in_silence
 
     big = sum(path.stat().st_size for path in paths if path.is_file()) > BIG
     if not (big and is_terminal(sys.stderr)):
@@ -343,7 +343,7 @@ def _print_json(reports: "list[Report]", cleaned: "Cleaned | None") -> None:
 
 
 def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
-    from transduce.data.doctor.report import plural
+    from transduce.doctor.report import plural
     from transduce.runtime.console import make_console
 
     console = make_console(highlight=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
-    from transduce.data.doctor import ScannedFile
+    from transduce.doctor import ScannedFile
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
     from transduce.tasks.translation import TranslationData
@@ -34,7 +34,7 @@ def is_data(path: Path, separator: str | None = None) -> bool:
 
 def of_named(named: "Named") -> ExaminedPairs:
     """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
-    from transduce.data.doctor.pair_files import sides_of
+    from transduce.doctor.pair_files import sides_of
     from transduce.planning.inputs import named_inputs, pair_files
 
     inputs = named_inputs(named)
@@ -46,7 +46,7 @@ def of_named(named: "Named") -> ExaminedPairs:
 
 def of_data(data: "TranslationData") -> list[ExaminedPairs]:
     """What a recipe names. Raises InputError for patterns that no files match."""
-    from transduce.data.doctor.pair_files import sides_of
+    from transduce.doctor.pair_files import sides_of
 
     root = Path(data.root)
     validation = {"validation": data.validation} if data.validation else {}

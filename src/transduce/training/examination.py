@@ -15,14 +15,14 @@ import numpy as np
 
 from transduce.core.cache import kept
 from transduce.core.errors import InputError
-from transduce.data.doctor import Finding, Report, Severity, examine
-from transduce.data.doctor.lines import LineSample
-from transduce.data.doctor.pair_files import sides_of
-from transduce.data.doctor.writing import extras
 from transduce.data.files import fingerprint, read_blocks
 from transduce.data.pair_files import PairFiles
 from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
+from transduce.doctor import Finding, Report, Severity, examine
+from transduce.doctor.lines import LineSample
+from transduce.doctor.pair_files import sides_of
+from transduce.doctor.writing import extras
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.translation import TranslationData
 from transduce.training.held_out_sides import Judgement, judged_sides

@@ -7,13 +7,13 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_whole
-from transduce.data.formats.jsonl import Found, Jsonl, parsed
+from transduce.data.formats.jsonl import JsonLine, Jsonl, parsed
 
 
 class Json(Jsonl):
     """Read as a whole, as an array cannot be read in parts; the number of a row is its object's, from 1."""
 
-    def objects(self, path: Path) -> Iterator[Found]:
+    def objects(self, path: Path) -> Iterator[JsonLine]:
         """Each of the array. Raises InputError where the file is no JSON, or holds no array or several."""
         try:
             found = parsed(read_whole(path).decode("utf-8-sig"))
@@ -22,7 +22,7 @@ class Json(Jsonl):
                 f"{path}: expected JSON; it cannot be read: {error}. For an object a line: .jsonl."
             ) from None
         for number, each in enumerate(_array(path, found), 1):
-            yield Found(number, each, dumps(each))
+            yield JsonLine(number, each, dumps(each))
 
     def about(self, path: Path) -> int:
         """The length of the array."""

@@ -13,7 +13,7 @@ from transduce.data.patterns import SURROGATE
 NOTHING = object()  # what a line holds that is no JSON
 
 
-class Found(NamedTuple):
+class JsonLine(NamedTuple):
     """What is at a line, and how it is written."""
 
     line: int
@@ -28,11 +28,11 @@ class Jsonl(Format):
     sparse = True
     what = "keys"
 
-    def objects(self, path: Path) -> Iterator[Found]:
+    def objects(self, path: Path) -> Iterator[JsonLine]:
         """What each line holds; blank lines hold nothing. Numbers are as they are written."""
         for number, line in enumerate(read_lines(path), 1):
             if line.strip():
-                yield Found(number, _parsed(line), line)
+                yield JsonLine(number, _parsed(line), line)
 
     def columns(self, path: Path) -> list[str]:
         """The keys of all objects, with those of objects in them."""
@@ -53,7 +53,7 @@ class Jsonl(Format):
             InputError: lines that are no objects, lack a key, or have something else there than text, a number or
                 true; half a character, which JSON can write and UTF-8 cannot.
         """
-        names, wrong, halves = [str(key) for key in keys], list[Found](), list[int]()
+        names, wrong, halves = [str(key) for key in keys], list[JsonLine](), list[int]()
         for each in self.objects(path):
             texts = _texts(each.value, names, optional)
             if texts is None:
@@ -138,7 +138,7 @@ def _text_keys(found: Any, above: str = "") -> list[str]:
     return keys
 
 
-def _no_objects(path: Path, names: Sequence[str], wrong: Sequence[Found]) -> InputError:
+def _no_objects(path: Path, names: Sequence[str], wrong: Sequence[JsonLine]) -> InputError:
     first, wanted = wrong[0], ", ".join(f'"{name}": ..' for name in names)
     more = f"; {named_lines([each.line for each in wrong])} are wrong" if len(wrong) > 1 else ""
     others = _text_keys(first.value)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from transduce.data.doctor.alignment import Alignment, Stretch
-from transduce.data.doctor.association import SEEN_AT_LEAST
-from transduce.data.doctor.report import Finding, Severity, plural
-from transduce.data.doctor.scan import ScannedSide
+from transduce.doctor.alignment import Alignment, Stretch
+from transduce.doctor.association import SEEN_AT_LEAST
+from transduce.doctor.report import Finding, Severity, plural
+from transduce.doctor.scan import ScannedSide
 
 FEWEST_TO_WONDER = 1_000  # lines from which it is strange that nothing could be learned
 FEWEST_WORDS = 50  # different words of a side from which on it is: digits or labels go with many lines

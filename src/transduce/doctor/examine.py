@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from transduce.core.errors import InputError
-from transduce.data.doctor.alignment import mended
-from transduce.data.doctor.characters import odd_bit
-from transduce.data.doctor.lines import ScannedFile, as_text_file
-from transduce.data.doctor.pair_checks import (
+from transduce.doctor.alignment import mended
+from transduce.doctor.characters import odd_bit
+from transduce.doctor.lines import ScannedFile, as_text_file
+from transduce.doctor.pair_checks import (
     Hashes,
     Paired,
     check_leak,
@@ -22,12 +22,12 @@ from transduce.data.doctor.pair_checks import (
     ratio_mask,
     repeated_lines,
 )
-from transduce.data.doctor.report import Finding, Mask, Report, Severity, worst_first
-from transduce.data.doctor.scan import Progress, ScannedSide, Scanner, in_silence, of_single_words, scan
-from transduce.data.doctor.shift import align
-from transduce.data.doctor.shift_findings import check_alignment
-from transduce.data.doctor.side_checks import check_side, endless_mask, foreign_mask
-from transduce.data.doctor.writing import not_looked_for
+from transduce.doctor.report import Finding, Mask, Report, Severity, worst_first
+from transduce.doctor.scan import Progress, ScannedSide, Scanner, in_silence, of_single_words, scan
+from transduce.doctor.shift import align
+from transduce.doctor.shift_findings import check_alignment
+from transduce.doctor.side_checks import check_side, endless_mask, foreign_mask
+from transduce.doctor.writing import not_looked_for
 
 File = str | Path | ScannedFile
 

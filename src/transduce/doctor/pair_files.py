@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transduce.data.corpus import read_pairs
-from transduce.data.doctor.lines import LineSample, column_of
 from transduce.data.pair_files import PairFiles
+from transduce.doctor.lines import LineSample, column_of
 
 
 @dataclass(frozen=True)

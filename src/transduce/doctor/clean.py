@@ -11,14 +11,14 @@ import numpy as np
 
 from transduce.core.destination import check_output, same_file
 from transduce.core.errors import InputError
-from transduce.data.doctor.characters import without_odd
-from transduce.data.doctor.examine import File
-from transduce.data.doctor.lines import ScannedFile, as_text_file
-from transduce.data.doctor.markup import without_entities
-from transduce.data.doctor.report import Report, Rows
-from transduce.data.doctor.scan import Progress, in_silence
-from transduce.data.doctor.writing import repaired
 from transduce.data.files import writing
+from transduce.doctor.characters import without_odd
+from transduce.doctor.examine import File
+from transduce.doctor.lines import ScannedFile, as_text_file
+from transduce.doctor.markup import without_entities
+from transduce.doctor.report import Report, Rows
+from transduce.doctor.scan import Progress, in_silence
+from transduce.doctor.writing import repaired
 
 
 @dataclass(frozen=True)

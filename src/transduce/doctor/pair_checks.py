@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import AlignedPairs
-from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
-from transduce.data.doctor.scan import ScannedSide
-from transduce.data.doctor.side_checks import spoken_letters
+from transduce.doctor.alignment import AlignedPairs
+from transduce.doctor.report import Finding, Mask, Severity, about_rows
+from transduce.doctor.scan import ScannedSide
+from transduce.doctor.side_checks import spoken_letters
 
 Hashes = NDArray[np.uint64]
 

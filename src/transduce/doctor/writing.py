@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.core.extras import installing
-from transduce.data.doctor.gbk import read_as_gbk, without_gbk
-from transduce.data.doctor.markup import has_markup
+from transduce.doctor.gbk import read_as_gbk, without_gbk
+from transduce.doctor.markup import has_markup
 
 Marks = NDArray[np.uint8]
 Convert = Callable[[str], str]

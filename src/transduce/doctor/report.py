@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import AlignedPairs, Alignment
-from transduce.data.doctor.lines import ScannedFile
+from transduce.doctor.alignment import AlignedPairs, Alignment
+from transduce.doctor.lines import ScannedFile
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]

@@ -4,11 +4,11 @@ report = examine("train.de.gz", "train.en.gz", test_source="test.de", test_targe
 clean("train.de.gz", "train.en.gz", "clean.de.gz", "clean.en.gz", report)
 """
 
-from transduce.data.doctor.clean import Cleaned, clean
-from transduce.data.doctor.examine import examine, examine_text
-from transduce.data.doctor.lines import ScannedFile, column_of
-from transduce.data.doctor.recordings import examine_recordings
-from transduce.data.doctor.report import Finding, Report, Severity
+from transduce.doctor.clean import Cleaned, clean
+from transduce.doctor.examine import examine, examine_text
+from transduce.doctor.lines import ScannedFile, column_of
+from transduce.doctor.recordings import examine_recordings
+from transduce.doctor.report import Finding, Report, Severity
 
 __all__ = [
     "Cleaned",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.words import BUCKETS, WordStatistics
+from transduce.doctor.words import BUCKETS, WordStatistics
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.doctor import Cleaned, clean, examine, examine_text
 from transduce.data.files import fingerprint, read_lines
+from transduce.doctor import Cleaned, clean, examine, examine_text
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]

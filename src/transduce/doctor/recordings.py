@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.audio import ARRAY, JOIN, read_features, read_samples
-from transduce.data.doctor.lines import ScannedFile
-from transduce.data.doctor.report import LINES_NAMED, Finding, Report, Severity, worst_first
-from transduce.data.doctor.scan import Progress, in_silence
 from transduce.data.filterbank import SHIFT, WINDOW
 from transduce.data.recordings import RecordingFile, read_recordings
 from transduce.data.remote import located
+from transduce.doctor.lines import ScannedFile
+from transduce.doctor.report import LINES_NAMED, Finding, Report, Severity, worst_first
+from transduce.doctor.scan import Progress, in_silence
 
 FULL, RUN = 0.999, 3  # of full scale; samples in a row from which they are clipped
 SILENT = 1e-3  # the loudest sample of a silent recording: -60 dB of full scale

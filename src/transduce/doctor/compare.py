@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import Stretch, partners_of
-from transduce.data.doctor.association import Association, embed, learn, vocabulary
-from transduce.data.doctor.scan import Progress, ScannedSide
+from transduce.doctor.alignment import Stretch, partners_of
+from transduce.doctor.association import Association, embed, learn, vocabulary
+from transduce.doctor.scan import Progress, ScannedSide
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

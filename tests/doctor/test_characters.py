@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.doctor.characters import ODD_NAMES, Alphabet, odd_bit, script_of, without_odd
+from transduce.doctor.characters import ODD_NAMES, Alphabet, odd_bit, script_of, without_odd
 
 TEXT = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
 

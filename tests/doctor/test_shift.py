@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transduce.data.doctor import Report, Severity, examine
-from transduce.data.doctor.pair_files import sides_of
-from transduce.data.doctor.path import likeliest_states
 from transduce.data.pair_files import PairFiles
+from transduce.doctor import Report, Severity, examine
+from transduce.doctor.pair_files import sides_of
+from transduce.doctor.path import likeliest_states
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import Change, Stretch
-from transduce.data.doctor.evidence import Evidence
+from transduce.doctor.alignment import Change, Stretch
+from transduce.doctor.evidence import Evidence
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.characters import REPLACEMENT_BIT, Alphabet, CharacterCounts
-from transduce.data.doctor.lines import ScannedFile
-from transduce.data.doctor.words import WordCollector, WordStatistics, are_words
-from transduce.data.doctor.writing import Marks, marks_of
 from transduce.data.files import is_utf8
+from transduce.doctor.characters import REPLACEMENT_BIT, Alphabet, CharacterCounts
+from transduce.doctor.lines import ScannedFile
+from transduce.doctor.words import WordCollector, WordStatistics, are_words
+from transduce.doctor.writing import Marks, marks_of
 
 LINES_AT_ONCE = 4096
 
@@ -44,7 +44,7 @@ class ScannedSide:
         invalid: the line is not UTF-8.
         words: its words.
         scripts: the names of the scripts met.
-        marks: how it is written; see `transduce.data.doctor.writing`.
+        marks: how it is written; see `transduce.doctor.writing`.
     """
 
     file: ScannedFile

@@ -4,10 +4,10 @@ Chinese, endless lines."""
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.characters import ODD_NAMES, OTHER_CONTROL
-from transduce.data.doctor.report import Finding, Mask, Severity, about_rows
-from transduce.data.doctor.scan import ScannedSide
-from transduce.data.doctor.writing import GBK, MARKUP, MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
+from transduce.doctor.characters import ODD_NAMES, OTHER_CONTROL
+from transduce.doctor.report import Finding, Mask, Severity, about_rows
+from transduce.doctor.scan import ScannedSide
+from transduce.doctor.writing import GBK, MARKUP, MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
 
 Letters = NDArray[np.int32]
 

@@ -10,12 +10,12 @@ Shape letters: N probe lines, M lines of the target, D dimensions.
 
 import numpy as np
 
-from transduce.data.doctor.alignment import Alignment, Stretch
-from transduce.data.doctor.association import embed
-from transduce.data.doctor.compare import Comparison
-from transduce.data.doctor.evidence import DECOYS, Evidence, gather, separation
-from transduce.data.doctor.path import changes, stretches
-from transduce.data.doctor.scan import Progress, ScannedSide, in_silence
+from transduce.doctor.alignment import Alignment, Stretch
+from transduce.doctor.association import embed
+from transduce.doctor.compare import Comparison
+from transduce.doctor.evidence import DECOYS, Evidence, gather, separation
+from transduce.doctor.path import changes, stretches
+from transduce.doctor.scan import Progress, ScannedSide, in_silence
 
 REACH = 5  # offsets tried around 0 and around the difference of the line counts
 TRIED_ON = 4_000  # lines at most, while it is unknown at which offset to learn

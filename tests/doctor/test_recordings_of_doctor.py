@@ -7,8 +7,8 @@ import pytest
 import soundfile
 
 from transduce.core.errors import InputError
-from transduce.data.doctor import Severity, examine_recordings
 from transduce.data.recordings import RecordingFile, Strings
+from transduce.doctor import Severity, examine_recordings
 
 RATE = 8000
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.data.doctor.alignment import AlignedPairs, Stretch, partners_of
-from transduce.data.doctor.compare import LEARNED_FROM, Comparison
-from transduce.data.doctor.scan import ScannedSide
+from transduce.doctor.alignment import AlignedPairs, Stretch, partners_of
+from transduce.doctor.compare import LEARNED_FROM, Comparison
+from transduce.doctor.scan import ScannedSide
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.doctor.association import (
+from transduce.doctor.association import (
     count_together,
     embed,
     leading_singular_vectors,
     vocabulary,
 )
-from transduce.data.doctor.evidence import logistic_regression
-from transduce.data.doctor.words import WordCollector, WordStatistics, buckets
+from transduce.doctor.evidence import logistic_regression
+from transduce.doctor.words import WordCollector, WordStatistics, buckets
 
 LINES = st.lists(st.sets(st.integers(0, 6), max_size=5), min_size=1, max_size=8)
 
