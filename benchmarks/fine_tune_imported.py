@@ -97,8 +97,8 @@ def fine_tuned(run: Path, start: Path, own: Path, minutes: float) -> Path:
     recipe: dict[str, Any] = {
         "task": TASK,
         "data": {
-            "train": [{"tsv": str((own / "train.tsv").resolve())}],
-            "validation": {"tsv": str((own / "validation.tsv").resolve())},
+            "train": [{"file": str((own / "train.tsv").resolve())}],
+            "validation": {"file": str((own / "validation.tsv").resolve())},
         },
         "batch": {"tokens": 2048},
         "training": {"start": str(start.resolve()), "updates": 1000, "minutes": minutes, "threads": 1, "best": "bleu"},

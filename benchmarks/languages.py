@@ -37,7 +37,7 @@ from publish import in_words
 from records import save_record
 
 RECORDS = Path(__file__).with_name("results") / "languages"
-FILES = ("source", "target", "tsv", "csv", "jsonl")
+FILES = ("source", "target", "file")
 
 
 def main() -> None:

@@ -133,7 +133,7 @@ def test_a_stopped_training_goes_on_as_it_was_decided(tmp_path: Path) -> None:
     assert (tmp_path / "moved" / "plan.json").read_bytes() == before
     assert load_recipe(tmp_path / "moved" / "recipe.toml").data.root == str(tmp_path / "moved" / "data")  # type: ignore[attr-defined]
     config = load_model_file(tmp_path / "moved").config
-    assert config["data"]["train"][0]["jsonl"] == "train.jsonl"
+    assert config["data"]["train"][0]["file"] == "train.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ def hashes(recipe: Recipe, run: Path) -> dict[str, str]:
     run_training(recipe, run, QUIET)
     _, data = open_task(recipe, QUIET)
     inputs = [source for source, _ in data.validation.texts[:PREDICTED]] if data.validation else []
-    predicted = transduce.load(run, trust_code=True).predict(inputs) if inputs else []
+    with chdir(recipe.data.root):  # where recordings lie
+        predicted = transduce.load(run, trust_code=True).predict(inputs) if inputs else []
     weights = load_model_file(run, trust_code=True).weights
     return {"weights": weights_hash(weights), "predictions": digest(map(line, predicted))}
 

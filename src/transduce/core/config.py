@@ -17,6 +17,11 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
+    @classmethod
+    def known_keys(cls) -> frozenset[str]:
+        """The keys that its table may have."""
+        return frozenset(cls.model_fields)
+
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, table: Any) -> Any:
@@ -63,4 +68,4 @@ def _is_one(table: dict[str, Any], kind: Any) -> bool:
         return False
     if any(isinstance(value, dict) or value == UNSET for value in table.values()):
         return False
-    return table.keys() <= kind.model_fields.keys()
+    return table.keys() <= kind.known_keys()

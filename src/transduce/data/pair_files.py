@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from transduce.core.config import Config
+from transduce.core.config import UNSET, Config
 from transduce.core.registry import check
 from transduce.data.formats import Format, format_name, format_of, is_table
 from transduce.data.remote import located
@@ -51,11 +51,19 @@ class PairFiles(Config):
     tag: Annotated[str, AfterValidator(checked_tag)] | None = None
     """A word of your own before each source, such as <BT> for sources that a model wrote; it becomes one token."""
 
+    @classmethod
+    def known_keys(cls) -> frozenset[str]:
+        """With those that stand for a file and its format."""
+        return super().known_keys() | {*SHORT}
+
     @model_validator(mode="before")
     @classmethod
     def _from_short(cls, given: Any) -> Any:
         """`tsv = ".."` is a file with its format."""
-        short = [key for key in SHORT if isinstance(given, dict) and given.get(key) is not None]
+        if not isinstance(given, dict) or given.keys().isdisjoint(SHORT):
+            return given
+        given = {key: value for key, value in given.items() if key not in SHORT or value not in (None, UNSET)}
+        short = [key for key in SHORT if key in given]
         if not short:
             return given
         if len(short) > 1 or given.get("file") is not None:

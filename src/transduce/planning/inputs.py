@@ -210,11 +210,13 @@ def _problems(files: dict[str, Any]) -> list[str]:
         parsed = pair_files(files)
     except InputError as error:
         return error.problems
+    paths = parsed.paths(Path())
     try:
-        pairs = sum(1 for _ in read_pairs(parsed, Path()))
+        empty = [path for path in paths if next(read_blocks(path), None) is None]
+        empty = empty or ([] if sum(1 for _ in read_pairs(parsed, Path())) else paths)
     except InputError as error:
         return error.problems
-    return [] if pairs else [f"{path}: the file is empty; expected lines of text." for path in parsed.paths(Path())]
+    return [f"{path}: the file is empty; expected lines of text." for path in empty]
 
 
 def _two_files(named: Named) -> Inputs:

@@ -7,7 +7,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_whole
-from transduce.data.formats.jsonl import JsonLine, Jsonl, parsed
+from transduce.data.formats.jsonl import Jsonl, JsonLine, parsed
 
 
 class Json(Jsonl):
