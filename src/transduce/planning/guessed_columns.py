@@ -60,7 +60,9 @@ def _of_header(path: Path, format: Format, columns: Sequence[Key]) -> GuessedCol
         likely = _likely_columns(rows[:LOOKED_AT], len(header))
         check_once(path, header, [header[place] for place in likely])  # no advice that would be refused
         _refuse_tags(path, rows, header, likely)
-        example = "--source-column {} --target-column {}".format(*(shlex.quote(header[place][:SHOWN]) for place in likely))
+        example = "--source-column {} --target-column {}".format(
+            *(shlex.quote(header[place][:SHOWN]) for place in likely)
+        )
         raise InputError(
             f"{path}: has {len(header)} columns ({listed(header)}); say which are meant: {example}, for example."
         )
