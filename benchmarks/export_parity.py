@@ -24,7 +24,7 @@ from records import save_measurement
 import transduce
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.decode import decode
 from transduce.interop.ctranslate2_pipeline import CTranslate2Pipeline
 from transduce.interop.export_huggingface import HuggingFaceEngine

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from transduce.data.squad import Question, read_squad
+from transduce.data.structures.squad import Question, read_squad
 from transduce.inference.sentences import sentences
 from transduce.metrics.evaluate import evaluate
 

@@ -110,7 +110,7 @@ def status(key: str) -> int:
 
 def learn_tokenizer(root: Path, pairs: list[tuple[str, str]]) -> None:
     """One for both sides, from the small corpus."""
-    from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+    from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 
     learnt = train_tokenizer(TokenizerConfig(vocabulary=4000), (text for pair in pairs for text in pair))
     (root / "tokenizer.json").write_text(learnt.to_json(), encoding="utf-8")

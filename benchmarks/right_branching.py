@@ -13,7 +13,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from transduce.data.trees import WORD, Bracket, ParseTree, read_trees
+from transduce.data.structures.trees import WORD, Bracket, ParseTree, read_trees
 from transduce.metrics.evaluate import TREE_METRICS, evaluate
 
 DATA = Path(__file__).parents[1] / "../shared/data/ptb_treebank_sample"

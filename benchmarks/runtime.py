@@ -80,7 +80,7 @@ def drawn_model(folder: Path, data: Path) -> Path:
     from transduce.core.model_file import ModelFile, lasting_tensors, save_model_file
     from transduce.data.columns.packed import pack
     from transduce.data.columns.tokens import Tokens
-    from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+    from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
     from transduce.pipeline.outline import make_model, make_task
     from transduce.recipe.recipe import load_recipe
 

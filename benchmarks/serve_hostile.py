@@ -35,7 +35,7 @@ from hostile import hurting
 from random_models import SHORT, model_file, translator
 from served import CODES
 from transduce.core.model_file import save_model_file
-from transduce.data.patterns import once_a_run
+from transduce.data.tokenizers.patterns import once_a_run
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from transduce.data.filters import FilterConfig
 from transduce.data.hold_out import HoldOut
 from transduce.data.labelled import LabelledFile
 from transduce.data.pair_files import PairFiles
-from transduce.data.recordings import RecordingFile, RecordingParts, Strings
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig
 from transduce.models.classifier import ClassifierConfig
 from transduce.models.convolution import ConvolutionConfig

@@ -21,9 +21,9 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
 from transduce.data.columns.vectors import Vectors
-from transduce.data.graphs import EdgeReading
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.data.trees import parse_tree
+from transduce.data.structures.graphs import EdgeReading
+from transduce.data.structures.trees import parse_tree
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.inference.decode import SearchPredictor
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline, PredictorPipeline

@@ -72,7 +72,7 @@ def sound(kind: str) -> str:
 
     from text_columns import text_columns
     from transduce.core.model_file import lasting_tensors
-    from transduce.data.tokenizer import Tokenizer
+    from transduce.data.tokenizers.tokenizer import Tokenizer
     from transduce.pipeline.outline import make_model, make_task
     from transduce.recipe.recipe import parse_recipe
 

@@ -12,7 +12,7 @@ from transduce.data.columns.frames import Frames
 from transduce.data.columns.packed import pack
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tags import with_tags
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe

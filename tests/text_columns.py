@@ -10,7 +10,7 @@ from transduce.core.padded import Padded
 from transduce.data.collate import Batch, padded
 from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.objectives.protocols import Loss
 from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig

@@ -8,7 +8,7 @@ from random_models import SHORT, sentences
 from text_columns import text_columns
 from transduce.core.model_file import ModelFile, lasting_tensors
 from transduce.data.columns.packed import pack
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe

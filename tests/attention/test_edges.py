@@ -16,7 +16,7 @@ from transduce.attention.edges import (
     times_weight,
 )
 from transduce.core.graphs import Graphs, SparseRows
-from transduce.data.graphs import EdgeReading
+from transduce.data.structures.graphs import EdgeReading
 
 N, H, D = 9, 3, 4
 

@@ -13,7 +13,7 @@ from served import serving
 from text_columns import text_columns
 from transduce.core.model_file import save_model_file
 from transduce.data.columns.packed import pack
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
 from transduce.pipeline.pipeline import load

@@ -12,9 +12,9 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data import limits
-from transduce.data.archives import tar_archive
-from transduce.data.audio import members, read_features, read_samples
-from transduce.data.stories import story_sources
+from transduce.data.speech.archives import tar_archive
+from transduce.data.speech.audio import members, read_features, read_samples
+from transduce.data.structures.stories import story_sources
 
 soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra speech)")
 TONE = (np.sin(np.arange(3200) / 5) / 2).astype(np.float32)

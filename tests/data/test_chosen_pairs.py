@@ -12,7 +12,7 @@ from transduce.data.corpus import name_row, provenance, read_pairs, sampled_pair
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.data.pair_files import PairFiles
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.distillation.translations import training_sources
 from transduce.recipe.recipe import parse_recipe
 

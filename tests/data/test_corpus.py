@@ -28,7 +28,7 @@ from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.pair_files import PairFiles
 from transduce.data.store import Store
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 TWO = PairFiles(source="s.txt", target="t.txt")

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from transduce.data.chosen_pairs import chosen_numbers
-from transduce.data.graphs import folds_of
 from transduce.data.hold_out import VERSION, HoldOut, split_pairs
 from transduce.data.pair_files import PairFiles
+from transduce.data.structures.graphs import folds_of
 from transduce.tasks.extractive_qa import _drawn
 
 WORDS = ["ba", "ke", "lira", "modol", "nu", "sa", "te", "wi", "fim", "gus"]

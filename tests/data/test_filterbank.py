@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.data.filterbank import filterbank, normalized, resampled, stretched
+from transduce.data.speech.filterbank import filterbank, normalized, resampled, stretched
 
 
 def noisy_tone(count: int, rate: int, seed: int) -> Tensor:

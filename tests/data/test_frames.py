@@ -12,12 +12,12 @@ import soundfile
 import torch
 
 from transduce.core.errors import InputError
-from transduce.data.audio import members, read_samples
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.packed import pack, unpack
-from transduce.data.filterbank import filterbank, manageable, normalized
+from transduce.data.speech.audio import members, read_samples
+from transduce.data.speech.filterbank import filterbank, manageable, normalized
+from transduce.data.speech.uploads import called, uploaded
 from transduce.data.store import BLOCK, FloatRows, Store, write_store
-from transduce.data.uploads import called, uploaded
 
 FIELDS = {"source": FloatRows(3), "target": 10}
 

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer as Inner
 from tokenizers.normalizers import Replace
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.patterns import linear, once_a_run
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.patterns import linear, once_a_run
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 TEXTS = ["Two dogs run, a man walks.", "Zwei große Hunde laufen über die Straße.", "你好，世界。"] * 3
 OLD = r" +\z"  # how model files of before say "spaces at the end"

@@ -7,8 +7,8 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.columns.node import Node
-from transduce.data.graphs import read_nodes
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.structures.graphs import read_nodes
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.graph_classification import GraphClassification, GraphClassificationData
 from transduce.tasks.node_classification import NodeClassification, NodeClassificationData
 

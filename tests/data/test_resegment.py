@@ -10,8 +10,8 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.resegment import Resegmenter, cut_anew
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.resegment import Resegmenter, cut_anew
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 TEXTS = ["Two dogs run, and two cats sleep.", "the newest, widest, lowest  dogs", "", "Größe: 3 €"]
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from transduce.core.errors import InputError
 from transduce.data.corpus import train_pair_tokenizers
 from transduce.data.pair_files import PairFiles
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 
 
 def test_each_side_has_its_own_kind(tmp_path: Path) -> None:

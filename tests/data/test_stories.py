@@ -11,8 +11,8 @@ import pytest
 from transduce.core.errors import InputError
 from transduce.data.columns.label import Label
 from transduce.data.columns.story import Story
-from transduce.data.stories import read_stories, story_of, story_sources
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.structures.stories import read_stories, story_of, story_sources
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 
 TWO = """1 Mary moved to the bathroom.
 2 John went to the hallway.

@@ -7,7 +7,7 @@ from random_models import sentences
 from transduce.core.errors import InputError
 from transduce.data.columns.packed import pack, unpack
 from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 
 @pytest.fixture(scope="module")

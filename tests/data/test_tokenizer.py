@@ -20,9 +20,9 @@ from tokenizers import models
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.special_tokens import SPECIAL
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.data.tokenizer_kinds import LONGEST_WORD, without_endless_words
+from transduce.data.tokenizers.special_tokens import SPECIAL
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer_kinds import LONGEST_WORD, without_endless_words
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]
@@ -198,7 +198,7 @@ def test_frequent_units_come_first_and_rare_ones_are_not_learnt() -> None:
 TRAIN = """
 import sys
 from transduce.data.files import read_lines
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 texts = open(sys.argv[2], encoding="utf-8", newline="\\n").read().split("\\n")
 sys.stdout.write(train_tokenizer(TokenizerConfig(kind=sys.argv[1], vocabulary=1000), texts).to_json())
 """

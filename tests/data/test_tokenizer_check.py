@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.data.tokenizer_check import pattern_problem
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer_check import pattern_problem
 
 WORDS = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "a": 4, "b": 5, "ab": 6}
 PLAIN: dict[str, Any] = {"type": "WordLevel", "vocab": WORDS, "unk_token": "<unk>"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.core.errors import InputError
-from transduce.data.trees import ParseTree, of_sequence, parse_tree, read_trees, right_branching
+from transduce.data.structures.trees import ParseTree, of_sequence, parse_tree, read_trees, right_branching
 
 TREEBANK = Path("../shared/data/ptb_treebank_sample")
 names = st.text(string.ascii_letters + string.punctuation.replace("(", "").replace(")", ""), min_size=1, max_size=4)

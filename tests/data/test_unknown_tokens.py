@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.translation import Translation, TranslationConfig, TranslationData
 
 

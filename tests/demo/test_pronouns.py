@@ -8,7 +8,7 @@ from text_columns import text_columns
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import pack
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.demo.pronouns import Head, Look, Sought, clearest, looks
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from transduce.core.errors import InputError
-from transduce.data.recordings import RecordingFile, Strings
+from transduce.data.speech.recordings import RecordingFile, Strings
 from transduce.doctor import Severity, examine_recordings
 
 RATE = 8000

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import transduce
 from random_models import language_model, sentences, translator
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.inference.constraints import ConstraintCompiler, Constraints, read_constraints, wanted_of_each
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.phrases import occurrences, plain

@@ -3,8 +3,8 @@
 import pytest
 
 from transduce.data.character_profile import CharacterProfile
-from transduce.data.text_ids import Tokenizer
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.familiarity import Familiarity, InputFamiliarity
 
 WORDS = ["huis", "boom", "ijs", "trein", "kat"]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from transduce.data.squad import joined
+from transduce.data.structures.squad import joined
 from transduce.inference.sliding_window import CANDIDATES, SlidingWindow, words
 
 TEXT = "The key is in the kitchen, near the door. The old ball lies in the garden: it is red. Nobody reads."

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from transduce.data.columns.question_context import Passage, QuestionContext
-from transduce.data.squad import joined
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.structures.squad import joined
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.spans import (
     Reading,
     ReadText,

@@ -18,8 +18,8 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import sampled_pairs
 from transduce.data.pair_files import PairFiles
-from transduce.data.text_ids import Tokenizer
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline
 from transduce.inference import splitting
 from transduce.inference.sentences import examined

@@ -10,7 +10,7 @@ from foreign_models import LINES, train_spm
 from random_models import sentences
 from transduce.core.errors import InputError
 from transduce.data.tags import with_tags
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.interop.import_tokenizer import of_sentencepiece
 from transduce.interop.sentencepiece import _varint, sentencepiece_model
 from transduce.interop.sentencepiece_reader import read_sentencepiece

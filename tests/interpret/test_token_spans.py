@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.interpret.token_spans import Side, Token, end_token, read_tokens, shown_tokens, side, written_tokens
 from words_of import WORDS_OF
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from transduce.data.trees import parse_tree
+from transduce.data.structures.trees import parse_tree
 from transduce.interpret.tree_drawing import TreeDrawing, placed
 from transduce.tasks.parsing import ParsePrediction
 

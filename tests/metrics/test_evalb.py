@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.trees import parse_tree, read_trees
+from transduce.data.structures.trees import parse_tree, read_trees
 from transduce.metrics.evalb import counts, evalb_tally
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.paired import paired_bootstrap

@@ -18,7 +18,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage, QuestionContext
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.layers.attention_flow import AttentionFlow, TrilinearSimilarity
 from transduce.layers.recurrent_stack import RecurrentEncoder
 from transduce.layers.shared_ngrams import shared_ngrams

@@ -16,8 +16,8 @@ from transduce.data.collate import Batch
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tree_nodes import Forest, TreeNodes
-from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.models.tree_lstm import TreeLstm, TreeLstmConfig
 from transduce.models.tree_transformer import TreeTransformer, TreeTransformerConfig
 from transduce.objectives.node_label import NodeCrossEntropy

@@ -10,7 +10,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file, save_model_file
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import pack
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import Recipe, parse_recipe

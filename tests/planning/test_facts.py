@@ -16,7 +16,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs, train_pair_tokenizers
 from transduce.data.pair_files import PairFiles
 from transduce.data.source_columns import BETWEEN_COLUMNS
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.planning.decisions import decide
 from transduce.planning.facts import Facts, facts_of
 from transduce.search.settings import Search

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tiny_steps import END, START, RandomTree, TinyAttention, padded
 
 from transduce.core.errors import InputError
-from transduce.data.trees import of_sequence
+from transduce.data.structures.trees import of_sequence
 from transduce.search.dispatch import search
 from transduce.search.grammar import BracketTokens, TreeGrammar
 from transduce.search.settings import Search

@@ -15,7 +15,7 @@ from hostile import hurting
 from random_models import model_file, translator
 from served import CODES, Server, serving
 from transduce.core.model_file import save_model_file
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.pipeline.pipeline import Pipeline
 
 HALF = "\ud800"

@@ -16,7 +16,7 @@ from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.labelled import LabelledFile, read_labelled
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.interpret.attention import attention_of

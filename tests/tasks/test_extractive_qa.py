@@ -16,7 +16,7 @@ from forked import transduce as command
 from served import serving
 from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
-from transduce.data.squad import cut, joined, placed, read_squad
+from transduce.data.structures.squad import cut, joined, placed, read_squad
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.inference.spans import best_span, token_span, windows

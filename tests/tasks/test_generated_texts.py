@@ -15,7 +15,7 @@ from transduce.attention.capture import capture
 from transduce.core.padded import Padded
 from transduce.data.glyph_rows import glyph_row
 from transduce.data.labelled import LabelledFile, read_labelled
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.classification import Classification, ClassificationConfig, ClassificationData
 
 RECIPE = """

@@ -22,7 +22,14 @@ from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.graph import Graph
 from transduce.data.columns.node import Node
-from transduce.data.graphs import EdgeReading, folds_of, read_edges_file, read_graphs, read_nodes, return_probabilities
+from transduce.data.structures.graphs import (
+    EdgeReading,
+    folds_of,
+    read_edges_file,
+    read_graphs,
+    read_nodes,
+    return_probabilities,
+)
 from transduce.models.graph_attention import GraphAttention, GraphAttentionConfig, GraphAttentionLayer
 from transduce.models.graph_transformer import GraphTransformer, GraphTransformerBlock, GraphTransformerConfig
 from transduce.recipe.recipe import load_recipe
@@ -316,7 +323,7 @@ def test_walks_that_are_back_after_so_many_steps() -> None:
 
 
 def test_a_model_file_keeps_the_graph(community: Path) -> None:
-    from transduce.data.tokenizer import TokenizerConfig
+    from transduce.data.tokenizers.tokenizer import TokenizerConfig
     from transduce.tasks.node_classification import NodeClassification, NodeClassificationData
 
     data = NodeClassificationData(root=str(community), nodes="nodes.tsv", edges="edges.tsv")

@@ -8,7 +8,7 @@ from rich.console import Console
 
 import transduce
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.recipe.recipe import parse_recipe
 from transduce.search.settings import Search
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingConfig, LanguageModellingData

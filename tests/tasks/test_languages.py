@@ -17,9 +17,9 @@ from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs, read_tagged_pairs
 from transduce.data.pair_files import PairFiles
-from transduce.data.resegment import Resegmenter
 from transduce.data.tags import addressed, languages_of, leading_tags, require_language, tags_of, with_tags
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.resegment import Resegmenter
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.explore.exploration import explore
 from transduce.recipe.recipe import load_recipe
 from transduce.tasks.translation import tempered

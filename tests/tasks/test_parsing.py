@@ -16,8 +16,8 @@ from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import pack
-from transduce.data.tokenizer import TokenizerConfig
-from transduce.data.trees import ParseTree, parse_tree
+from transduce.data.structures.trees import ParseTree, parse_tree
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.explore.exploration import asked, explore

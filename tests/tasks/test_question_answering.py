@@ -18,7 +18,7 @@ from forked import transduce as command
 from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.batches import SizedBatches
-from transduce.data.stories import story_of
+from transduce.data.structures.stories import story_of
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.metrics.groups import by_group, group_mean

@@ -10,8 +10,8 @@ from random_models import _pipeline as pipeline_of
 from random_models import model_file, sentences
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
-from transduce.data.right_to_left import RightToLeft
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.right_to_left import RightToLeft
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.splitting import pieces_of
 from transduce.interpret.token_spans import written_spans
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline, load

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from transduce.data.columns import Columns
-from transduce.data.recordings import read_recordings
+from transduce.data.speech.recordings import read_recordings
 from transduce.data.store import Store
 from transduce.recipe.recipe import load_recipe
 from transduce.tasks.protocols import TaskData

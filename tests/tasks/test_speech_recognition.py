@@ -23,7 +23,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
 from transduce.data import encoding
-from transduce.data.recordings import RecordingFile, RecordingParts, Strings, read_recordings
+from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
 from transduce.interpret.exposure_figure import exposure_figure
 from transduce.models.protocols import writes_at_once

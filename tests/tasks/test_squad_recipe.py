@@ -9,7 +9,7 @@ import pytest
 
 from forked import transduce as command
 from transduce.core.errors import InputError
-from transduce.data.squad import read_squad
+from transduce.data.structures.squad import read_squad
 from transduce.metrics.span import squad2_tally, squad_tally
 from transduce.recipe.recipe import load_recipe
 from transduce.tasks.extractive_qa import ExtractiveQa

@@ -19,7 +19,7 @@ from transduce.core.errors import InputError
 from transduce.data.columns.packed import pack, unpack
 from transduce.data.columns.text_pair import TextPair
 from transduce.data.labelled import LabelledFile, joined, pair_of, read_labelled
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.interpret.attention import attention_of
 from transduce.tasks.classification import ClassificationData
 from transduce.tasks.protocols import TaskData

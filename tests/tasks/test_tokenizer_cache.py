@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingData
 from transduce.tasks.learnt import cached_columns
 from transduce.tasks.translation import Translation, TranslationData

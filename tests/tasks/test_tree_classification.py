@@ -16,7 +16,7 @@ from grown_trees import NAMES, trees
 from served import serving
 from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
-from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
+from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.explore.exploration import explore

@@ -13,7 +13,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import lasting_tensors, load_model_file, save_model_file
 from transduce.data.columns.packed import unpack
 from transduce.data.tags import tags_of
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.tasks.protocols import Task
 from transduce.training.display import Display

@@ -247,7 +247,7 @@ def _check_alone(recipe: Path, others: list[Path | None]) -> None:
 
 def _of_recordings(data: "SpeechData") -> "Report":
     """Of all files that a recipe of speech recognition names."""
-    from transduce.data.recordings import RecordingFile
+    from transduce.data.speech.recordings import RecordingFile
     from transduce.doctor import examine_recordings
 
     files: dict[str, RecordingFile] = {"train": data.train[0]}

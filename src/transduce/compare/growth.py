@@ -31,7 +31,7 @@ from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
 from transduce.data.columns.story import Sentences
 from transduce.data.columns.tree_nodes import PHRASE, Forest, forest
-from transduce.data.graphs import EdgeReading
+from transduce.data.structures.graphs import EdgeReading
 from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import peak_memory_bytes

@@ -20,7 +20,7 @@ from transduce.data.remote import located
 from transduce.data.source_columns import separator_of
 from transduce.data.store import Store
 from transduce.data.tags import with_tags
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 
 LINES_NAMED = 10
 ReadPairs = Callable[[PairFiles, Path], Iterator[tuple[int, str, str]]]

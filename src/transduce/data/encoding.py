@@ -17,10 +17,10 @@ from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.hold_out import part_of
 from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Parts
-from transduce.data.resegment import cut_anew
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store
 from transduce.data.streams import running, sentences, windows
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.resegment import cut_anew
+from transduce.data.tokenizers.tokenizer import Tokenizer
 
 CHUNK, UTTERANCES = 10_000, 256  # texts that are encoded together; frames take a thousand times the memory
 Progress = Callable[[int], None]

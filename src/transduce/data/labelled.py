@@ -16,9 +16,9 @@ from transduce.core.errors import InputError
 from transduce.core.registry import check
 from transduce.data.formats import Format, Key, format_name, format_of
 from transduce.data.glyph_rows import Name, glyph_row
-from transduce.data.labelled_trees import EXAMPLE, read_labelled_trees
 from transduce.data.pair_files import tsv_options
 from transduce.data.remote import located
+from transduce.data.structures.labelled_trees import EXAMPLE, read_labelled_trees
 
 NAMED = 5  # lines of a message
 SEPARATOR = "\t"

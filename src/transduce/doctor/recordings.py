@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
-from transduce.data.audio import ARRAY, JOIN, read_features, read_samples
-from transduce.data.filterbank import SHIFT, WINDOW
-from transduce.data.recordings import RecordingFile, read_recordings
 from transduce.data.remote import located
+from transduce.data.speech.audio import ARRAY, JOIN, read_features, read_samples
+from transduce.data.speech.filterbank import SHIFT, WINDOW
+from transduce.data.speech.recordings import RecordingFile, read_recordings
 from transduce.doctor.lines import ScannedFile
 from transduce.doctor.report import LINES_NAMED, Finding, Report, Severity, worst_first
 from transduce.doctor.scan import Progress, in_silence
@@ -75,7 +75,7 @@ def examine_recordings(
     Strings of recordings are examined recording by recording.
 
     Args:
-        words: what texts are called; see `transduce.data.recordings.read_recordings`.
+        words: what texts are called; see `transduce.data.speech.recordings.read_recordings`.
         rate: samples a second that training brings sound to.
         max_frames: training leaves out longer recordings.
 

@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.data.audio import name_of
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
-from transduce.data.filterbank import WINDOW
+from transduce.data.speech.audio import name_of
+from transduce.data.speech.filterbank import WINDOW
 from transduce.data.tags import leading_tags
 from transduce.explore.picture import pictured
 from transduce.inference.prediction import Prediction
@@ -51,7 +51,7 @@ def explore(
 
     Args:
         pipeline: the model.
-        text: the text; of a model of speech, a recording as `transduce.data.audio` names it.
+        text: the text; of a model of speech, a recording as `transduce.data.speech.audio` names it.
         name: the model's name in the result.
         most: maximum number of attention weights.
         sentence: number of the sentence, from 0; the last one if there are fewer.

@@ -14,8 +14,8 @@ from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 from transduce.core.tables import refuse_table
 from transduce.data.files import read_lines
-from transduce.data.patterns import SURROGATE
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.patterns import SURROGATE
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.search.constraint import Constraint
 from transduce.search.phrases import Phrases, held, kind, plain
 from transduce.search.token_text import Spelling

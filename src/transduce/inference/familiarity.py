@@ -11,7 +11,7 @@ from typing import Any
 
 from transduce.data.character_profile import CharacterProfile, counted
 from transduce.data.tags import leading_tags, tags_of
-from transduce.data.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
 
 LOOKED_AT, CUT = 10_000, 1_000  # texts of an input whose characters are counted; that are cut into tokens
 MANY = 0.05  # share of unseen characters that is told

@@ -1,6 +1,6 @@
 """What stands between the lines of a language model's texts: "|" between the verses of a poem, or a line break."""
 
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 
 MARKS = ("|", "/")  # what may stand between the lines of a text that is one line itself
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.phrases import Phrases, held, lacking

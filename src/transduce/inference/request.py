@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.search.constraint import Constraint
 from transduce.search.grammar import OutputGrammar

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple, get_args
 
-from transduce.data.squad import cut
+from transduce.data.structures.squad import cut
 from transduce.inference.sentences import sentences
 
 Candidates = Literal["sentence", "clause", "run"]

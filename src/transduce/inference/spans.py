@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from transduce.data.columns.question_context import QuestionContext
-from transduce.data.squad import cut
+from transduce.data.structures.squad import cut
 from transduce.inference.batches import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from transduce.core.errors import InputError
 from transduce.data.tags import leading_tags
-from transduce.data.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.batches import by_length
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences

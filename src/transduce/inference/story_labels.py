@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from transduce.core.errors import InputError
-from transduce.data.stories import story_of
+from transduce.data.structures.stories import story_of
 from transduce.inference.labels import LabelPredictor
 
 

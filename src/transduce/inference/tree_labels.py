@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError, every
 from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
-from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
+from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.inference.batches import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction

@@ -17,7 +17,7 @@ from transduce.core.bounded_file import bounded_bytes, bounded_text
 from transduce.core.bounded_json import table_of_settings
 from transduce.core.errors import InputError
 from transduce.data.columns.tokens import Tokens
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.model_card import Languages
 from transduce.interop.sentencepiece_tokenizer import SentencePieceTokenizer
 from transduce.pipeline.outline import make_task

@@ -19,7 +19,7 @@ from torch import Tensor
 from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.ctranslate2_folder import write_settings
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, EngineOutput

@@ -20,7 +20,7 @@ from transduce.core.atomic import write_json, write_text
 from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.core.tensor_file import write_tensors
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.parity import EngineOutput, in_batches
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from transduce.core.atomic import write_text, writing
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.import_marian_npz import NORMS, SETTINGS
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.sentencepiece import sentencepiece_model

@@ -20,7 +20,7 @@ from transduce.core.printable import listed
 from transduce.core.registry import suggest
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tags import LANGUAGE
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_tokenizer import (
     ImportedTokenizer,

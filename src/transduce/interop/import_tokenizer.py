@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from transduce.core.bounded_file import bounded_bytes, bounded_text
 from transduce.core.errors import InputError
-from transduce.data.patterns import once_a_run
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.patterns import once_a_run
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.sentencepiece import SPACE, Kind
 from transduce.interop.sentencepiece_reader import BPE, SentencePieceModel
 

@@ -27,7 +27,7 @@ from itertools import islice
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 
 SPACE = "▁"
 BYTE = re.compile("<0x[0-9A-F]{2}>")

@@ -5,7 +5,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 
 
 class SentencePieceTokenizer(Tokenizer):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.text_to_text import NEVER, never_chosen, positions_of, target_of, text_problems
 from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding

@@ -19,7 +19,7 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from transduce.core.templates import render
-from transduce.data.squad import cut
+from transduce.data.structures.squad import cut
 from transduce.inference.prediction import Prediction
 from transduce.inference.spans import SpanPrediction
 from transduce.interpret.attention import Attention

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from transduce.attention.capture import capture
 from transduce.core.errors import InputError
-from transduce.data.audio import name_of
 from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
+from transduce.data.speech.audio import name_of
 from transduce.inference.prediction import Prediction
 from transduce.interpret.ctc_alignment import Calls, by_token
 from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass

@@ -8,7 +8,7 @@ from torch import nn
 from transduce.attention.ablation import HasHeads
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
-from transduce.data.filterbank import SHIFT
+from transduce.data.speech.filterbank import SHIFT
 from transduce.inference.line_marks import LineMarks
 from transduce.interpret.drawings import drawing_name
 from transduce.interpret.layers import attending

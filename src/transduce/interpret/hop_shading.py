@@ -18,7 +18,7 @@ from rich.text import Text
 
 from transduce.core.errors import InputError
 from transduce.core.templates import render
-from transduce.data.stories import story_of
+from transduce.data.structures.stories import story_of
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.drawing import in_style, new_figure, save

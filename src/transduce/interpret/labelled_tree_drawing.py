@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from transduce.data.labelled_trees import LabelledTree
-from transduce.data.trees import Bracket, ParseTree
+from transduce.data.structures.labelled_trees import LabelledTree
+from transduce.data.structures.trees import Bracket, ParseTree
 from transduce.inference.prediction import Prediction
 from transduce.inference.tree_labels import TreePrediction
 from transduce.interpret.tree_drawing import TreeDrawing, TreeNode

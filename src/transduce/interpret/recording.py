@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.data.columns.frames import Frames
-from transduce.data.filterbank import SHIFT
+from transduce.data.speech.filterbank import SHIFT
 from transduce.interpret.model_inputs import Given, positions
 from transduce.interpret.numbers import packed
 from transduce.interpret.token_spans import frames_a_place
@@ -29,7 +29,7 @@ def recording(model: nn.Module, task: Task, given: Given, text: str) -> dict[str
 
     Args:
         given: holds the frames.
-        text: the recording, as `transduce.data.audio` names it.
+        text: the recording, as `transduce.data.speech.audio` names it.
 
     Raises:
         InputError: it cannot be read.

@@ -10,8 +10,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Column
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tokens import Tokens
-from transduce.data.labelled_trees import parse_labelled_tree
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.structures.labelled_trees import parse_labelled_tree
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interpret.words import WORD_START, Span, words_in
 
 

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.tree import Tree
 
 from transduce.core.templates import render
-from transduce.data.trees import WORD, ParseTree, parse_tree
+from transduce.data.structures.trees import WORD, ParseTree, parse_tree
 from transduce.inference.prediction import Prediction
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
-from transduce.data.trees import EMPTY, EXAMPLE, SHOWN, WORD, ParseTree, parse_tree
+from transduce.data.structures.trees import EMPTY, EXAMPLE, SHOWN, WORD, ParseTree, parse_tree
 from transduce.metrics.score import References, checked_references
 from transduce.metrics.tally import Tally
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from transduce.core.errors import InputError
-from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
+from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.metrics.score import References, checked_references
 from transduce.metrics.tally import Tally
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.decode import decode
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.line_marks import LineMarks

@@ -20,7 +20,7 @@ from transduce.data.filters import NO_LIMITS, Dropped
 from transduce.data.hold_out import TRAIN, VALIDATION
 from transduce.data.lexicon import Lexicon
 from transduce.data.store import BLOCK, Store
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.tasks.translation import TranslationData
 
 SENTENCES = 2000  # that a lexicon is tried on

@@ -32,7 +32,7 @@ from transduce.core.run_paths import in_run
 from transduce.core.tensor_file import read_metadata
 from transduce.core.trust import allow_code, check_code, foreign_code
 from transduce.data.batches import BatchConfig
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
 from transduce.search.dispatch import only_method
 from transduce.search.settings import Search

@@ -48,7 +48,7 @@ class OutputGrammar(Protocol):
 
 
 class BracketTokens:
-    """What the tokens of a vocabulary are in sequences of brackets; see `transduce.data.trees`.
+    """What the tokens of a vocabulary are in sequences of brackets; see `transduce.data.structures.trees`.
 
     Args:
         tokens: how the vocabulary spells each id.

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
-from transduce.data.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from transduce.data.patterns import SURROGATE
+from transduce.data.tokenizers.patterns import SURROGATE
 from transduce.serve.guards import key_needed
 from transduce.serve.schemas import Problem
 from transduce.serve.service import Service

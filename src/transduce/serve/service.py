@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.uploads import DATA
+from transduce.data.speech.uploads import DATA
 from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import BatchQueue, broke_down
 from transduce.serve.guards import Door

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
-from transduce.data.uploads import uploaded
+from transduce.data.speech.uploads import uploaded
 from transduce.serve.guards import TRANSCRIPTIONS, key_needed
 from transduce.serve.schemas import Problem
 from transduce.serve.service import Service

@@ -22,7 +22,7 @@ from transduce.data.algorithmic import BITS, Algorithm, Example, Name, bayes_opt
 from transduce.data.columns import Columns
 from transduce.data.columns.vectors import Vectors
 from transduce.data.generated import EPOCH, DrawnBatches, GeneratedStore, drawn, generator
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.vectors import VectorPredictor
 from transduce.models.protocols import Processes
 from transduce.objectives.binary import BinaryCrossEntropy

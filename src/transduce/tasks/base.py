@@ -16,7 +16,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.shards import shards_of
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor

@@ -25,7 +25,7 @@ from transduce.data.input_file import InputFile
 from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, has_labels, read_labelled
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.labels import LabelPredictor
 from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy

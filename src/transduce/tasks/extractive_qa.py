@@ -19,9 +19,9 @@ from transduce.data.encoding import open_rows
 from transduce.data.files import suffix_of
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
-from transduce.data.squad import Question, placed, read_squad
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.structures.squad import Question, placed, read_squad
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.sliding_window import CANDIDATES, SlidingWindow
 from transduce.inference.spans import Reading, SpanPredictor, read_windows, token_span
 from transduce.models.protocols import Points

@@ -15,11 +15,11 @@ from transduce.data.columns.label import Label
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
-from transduce.data.graphs import MOST_FEATURES, EdgeReading, LabelledGraph, folds_of, read_graphs
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.structures.graphs import MOST_FEATURES, EdgeReading, LabelledGraph, folds_of, read_graphs
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import GraphLabelPredictor
 from transduce.tasks.base import LabelTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell

@@ -17,10 +17,10 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import TextFile, provenance, train_text_tokenizer
 from transduce.data.encoding import open_text_store, text_store_key
 from transduce.data.remote import located
-from transduce.data.right_to_left import RightToLeft
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.right_to_left import RightToLeft
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.request import Request
 from transduce.models.protocols import Stateful
 from transduce.objectives.next_token import CarriedNextToken, NextToken

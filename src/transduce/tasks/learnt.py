@@ -12,7 +12,7 @@ from transduce.data.columns import Columns
 from transduce.data.columns.packed import Packed, pack, unpack
 from transduce.data.files import fingerprint
 from transduce.data.store import cache_key
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.protocols import Task
 
 NOT_LEARNT_FROM = {"root", "validation", "test", "filters", "workers"}  # the rest says which columns of which files

@@ -16,11 +16,11 @@ from transduce.data.columns.node import Node
 from transduce.data.encoding import open_examples
 from transduce.data.files import fingerprint, suffix_of
 from transduce.data.filters import NO_LIMITS
-from transduce.data.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig
+from transduce.data.structures.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell

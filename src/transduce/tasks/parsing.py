@@ -20,8 +20,8 @@ from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.data.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
+from transduce.data.structures.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.inference.request import Request
 from transduce.metrics.score import References

@@ -13,7 +13,7 @@ from transduce.data.columns import Columns, Specs
 from transduce.data.input_file import InputFile
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
-from transduce.data.tokenizer import Tokenizer, TokenizerConfig
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from transduce.inference.protocols import Predictor
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from transduce.data.files import fingerprint
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.stories import (
+from transduce.data.structures.stories import (
     StoryQuestion,
     is_pattern,
     is_story_file,
@@ -26,7 +26,7 @@ from transduce.data.stories import (
     story_of,
     story_sources,
 )
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
 from transduce.tasks.base import ExampleFile, LabelTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell

@@ -12,18 +12,18 @@ from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.audio import ARRAY, read_features
 from transduce.data.columns import Columns
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
-from transduce.data.filterbank import Normalization
 from transduce.data.filters import Dropped, FilterConfig
-from transduce.data.recordings import RecordingFile, read_recordings, recordings_digest
 from transduce.data.remote import located
+from transduce.data.speech.audio import ARRAY, read_features
+from transduce.data.speech.filterbank import Normalization
+from transduce.data.speech.recordings import RecordingFile, read_recordings, recordings_digest
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.request import Request
 from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig

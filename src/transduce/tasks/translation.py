@@ -26,8 +26,8 @@ from transduce.data.pair_inputs import Known, read_pair_inputs
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
-from transduce.data.tokenizer import TokenizerConfig
-from transduce.data.unknown_tokens import unknown_report
+from transduce.data.tokenizers.tokenizer import TokenizerConfig
+from transduce.data.tokenizers.unknown_tokens import unknown_report
 from transduce.inference.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask

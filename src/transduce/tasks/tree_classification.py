@@ -18,10 +18,10 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.input_file import InputFile
-from transduce.data.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.data.structures.labelled_trees import EXAMPLE, LabelledTree, read_labelled_trees
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
 from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy

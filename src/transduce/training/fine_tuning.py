@@ -11,7 +11,7 @@ from transduce.data.columns import Columns
 from transduce.data.columns.packed import tokenizers_of, unpack
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tags import with_tags
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.layers.embedding import Embedding
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Task

@@ -22,7 +22,7 @@ from transduce.core.tensor_file import TensorInfo, read_arrays
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
-from transduce.data.text_ids import Tokenizer, read_tokenizers
+from transduce.data.tokenizers.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.prediction import Prediction, empty_prediction

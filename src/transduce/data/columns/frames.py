@@ -15,10 +15,10 @@ from torch import Tensor
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
-from transduce.data.audio import ARRAY, JOIN, read_features, read_samples
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
-from transduce.data.filterbank import (
+from transduce.data.speech.audio import ARRAY, JOIN, read_features, read_samples
+from transduce.data.speech.filterbank import (
     SHIFT,
     WINDOW,
     Normalization,
@@ -28,8 +28,8 @@ from transduce.data.filterbank import (
     resampled,
     stretched,
 )
+from transduce.data.speech.uploads import DATA, called
 from transduce.data.store import Ids
-from transduce.data.uploads import DATA, called
 
 NAMED = 10  # problems in a message
 
@@ -42,7 +42,7 @@ class Frames(WithoutVocabulary):
     root: where relative names begin; not part of a model file.
     seconds: the longest sound that may come as a data: URL; None = any.
     files: whether names of files are read; a server that others can reach reads none.
-    normalization: of what the mean and variance are (`transduce.data.filterbank.normalized`).
+    normalization: of what the mean and variance are (`transduce.data.speech.filterbank.normalized`).
     speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
     """
 
@@ -71,7 +71,7 @@ class Frames(WithoutVocabulary):
         return ColumnSpec(self.kind, self.width)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """(S, F) of each utterance, by the name of its file or files; see `transduce.data.audio`.
+        """(S, F) of each utterance, by the name of its file or files; see `transduce.data.speech.audio`.
 
         Raises:
             InputError: files that cannot be read; all of them are named.

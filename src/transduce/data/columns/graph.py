@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs
 from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
-from transduce.data.graphs import EdgeReading, return_probabilities
 from transduce.data.store import Ids
+from transduce.data.structures.graphs import EdgeReading, return_probabilities
 
 MOST = 1 << 24  # nodes of a graph: float32 holds whole numbers up to here
 SHOWN, NAMED = 60, 10

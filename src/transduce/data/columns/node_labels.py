@@ -11,8 +11,8 @@ from transduce.core.registry import suggest
 from transduce.data.collate import NodeTargets, padded
 from transduce.data.columns.label import NAMED, Label
 from transduce.data.columns.protocols import ColumnSpec
-from transduce.data.labelled_trees import parse_labelled_tree
 from transduce.data.store import Ids
+from transduce.data.structures.labelled_trees import parse_labelled_tree
 
 NO_LABEL = ""  # the token of a node that has none
 

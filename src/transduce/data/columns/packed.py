@@ -7,7 +7,7 @@ from transduce.core.errors import InputError
 from transduce.core.registry import resolve
 from transduce.data.columns.protocols import Column, Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.text_ids import Tokenizer, read_tokenizers
+from transduce.data.tokenizers.text_ids import Tokenizer, read_tokenizers
 
 Packed = tuple[dict[str, str], dict[str, dict[str, Any]]]
 

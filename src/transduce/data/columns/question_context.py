@@ -18,8 +18,8 @@ from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.columns.tokens import Tokens
-from transduce.data.squad import cut
 from transduce.data.store import Ids
+from transduce.data.structures.squad import cut
 
 LONGEST_TOKEN = 16  # characters of a token that a model sees
 

@@ -15,7 +15,7 @@ from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
-from transduce.data.stories import StoryText, story_of
+from transduce.data.structures.stories import StoryText, story_of
 
 NAMED = 10  # problems in a message
 

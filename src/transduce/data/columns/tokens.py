@@ -11,7 +11,7 @@ from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.store import Ids
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 
 NAMED = ("before", "after", "never")  # keys of a column whose values are tokens
 
@@ -56,19 +56,19 @@ class Tokens:
         return ColumnSpec(self.kind, self.tokenizer.size)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """See `transduce.data.tokenizer.Tokenizer`."""
+        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.encode(texts)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """See `transduce.data.tokenizer.Tokenizer`."""
+        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.decode(ids)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """See `transduce.data.tokenizer.Tokenizer`."""
+        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.tokens(ids)
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """See `transduce.data.tokenizer.Tokenizer`."""
+        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.ids(tokens)
 
     @property

@@ -15,8 +15,8 @@ from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import ColumnSpec, Specs
 from transduce.data.columns.tokens import Tokens
-from transduce.data.labelled_trees import LabelledTree, parse_labelled_tree
 from transduce.data.store import Ids
+from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
 
 MOST_PARTS = 1024  # that a node has
 NAMED = 5  # words of a message

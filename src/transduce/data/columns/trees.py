@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from transduce.data.columns.tokens import Tokens
-from transduce.data.trees import parse_tree
+from transduce.data.structures.trees import parse_tree
 
 
 @dataclass(frozen=True)
 class Trees(Tokens):
-    """A tree a row, in brackets; see `transduce.data.trees` for the sequence that its tokenizer reads."""
+    """A tree a row, in brackets; see `transduce.data.structures.trees` for the sequence that its tokenizer reads."""
 
     kind: ClassVar[str] = "trees"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
 from transduce.data.formats.base import NAMED, Format, Key, Row, named_lines
-from transduce.data.patterns import SURROGATE
+from transduce.data.tokenizers.patterns import SURROGATE
 
 NOTHING = object()  # what a line holds that is no JSON
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from transduce.core.errors import InputError
-from transduce.data.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import Tokenizer
 
 
 class RightToLeft(Tokenizer):

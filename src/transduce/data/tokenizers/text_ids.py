@@ -31,10 +31,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.byte_level import bytes_of
-from transduce.data.patterns import as_our_errors, linear, refuse_surrogates
-from transduce.data.special_tokens import find_special
-from transduce.data.tokenizer_check import check_tokenizer, is_the_librarys, probe
+from transduce.data.tokenizers.byte_level import bytes_of
+from transduce.data.tokenizers.patterns import as_our_errors, linear, refuse_surrogates
+from transduce.data.tokenizers.special_tokens import find_special
+from transduce.data.tokenizers.tokenizer_check import check_tokenizer, is_the_librarys, probe
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
@@ -50,7 +50,7 @@ class Tokenizer:
     """
 
     right_to_left = False
-    """Whether ids run from the end of a text to its beginning; see `transduce.data.right_to_left`."""
+    """Whether ids run from the end of a text to its beginning; see `transduce.data.tokenizers.right_to_left`."""
 
     def __init__(self, inner: "Inner") -> None:
         inner.no_truncation()

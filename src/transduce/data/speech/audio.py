@@ -24,11 +24,11 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.data.archives import TarArchive, plain_file, tar_archive
 from transduce.data.files import PACKERS, existing_file, lasting_file
-from transduce.data.mpeg import is_mpeg
 from transduce.data.remote import located
-from transduce.data.uploads import DATA, called
+from transduce.data.speech.archives import TarArchive, plain_file, tar_archive
+from transduce.data.speech.mpeg import is_mpeg
+from transduce.data.speech.uploads import DATA, called
 
 ARCHIVE = re.compile(r"(.+\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2)):(.+)")
 ARRAY = re.compile(r"(.+\.npy(?:\.gz|\.zst|\.xz)?)(?::(\d+):(\d+))?")

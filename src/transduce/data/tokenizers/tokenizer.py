@@ -1,4 +1,4 @@
-"""What the tokenizers of a recipe are learnt as, and how; see `transduce.data.text_ids` for what they do."""
+"""What the tokenizers of a recipe are learnt as, and how; see `transduce.data.tokenizers.text_ids` for what they do."""
 
 import re
 from collections import Counter
@@ -11,9 +11,9 @@ from pydantic import Field, field_validator, model_validator
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.remote import located
-from transduce.data.special_tokens import SPECIAL, mark_special
-from transduce.data.text_ids import Tokenizer
-from transduce.data.tokenizer_kinds import LEARN
+from transduce.data.tokenizers.special_tokens import SPECIAL, mark_special
+from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.tokenizers.tokenizer_kinds import LEARN
 
 __all__ = ["Tokenizer", "TokenizerConfig", "UnitsConfig", "train_tokenizer"]
 

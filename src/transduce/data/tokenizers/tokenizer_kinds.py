@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import regex
 
 from transduce.core.errors import InputError
-from transduce.data.byte_level import printable_bytes
-from transduce.data.patterns import once_a_run
-from transduce.data.special_tokens import SPECIAL, UNKNOWN, most_frequent
-from transduce.data.unigram import learn_pieces
+from transduce.data.tokenizers.byte_level import printable_bytes
+from transduce.data.tokenizers.patterns import once_a_run
+from transduce.data.tokenizers.special_tokens import SPECIAL, UNKNOWN, most_frequent
+from transduce.data.tokenizers.unigram import learn_pieces
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LearntUnits(Protocol):
-    """Of `transduce.data.tokenizer.UnitsConfig`, what learning asks for."""
+    """Of `transduce.data.tokenizers.tokenizer.UnitsConfig`, what learning asks for."""
 
     kind: Any
     vocabulary: int

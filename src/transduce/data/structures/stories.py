@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.core.errors import InputError
-from transduce.data.archives import tar_archive
 from transduce.data.files import existing_file, read_lines
 from transduce.data.remote import located
+from transduce.data.speech.archives import tar_archive
 
 NAMED = 10  # problems of a file in one message
 SHOWN = 60  # characters of what is wrong

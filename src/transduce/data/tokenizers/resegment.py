@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 
 from transduce.core.errors import InputError
-from transduce.data.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer
 
 LONGEST = 500  # characters of a word that is cut anew, which takes time by their square; longer ones stay as they are
 BYTES = {f"<0x{byte:02X}>" for byte in range(256)}  # what a foreign tokenizer spells unknown characters with

@@ -1,6 +1,6 @@
 """Recordings and what is said in them: tables, archives whose names say it, and strings of recordings.
 
-A recording is called by its name, which `transduce.data.audio` reads.
+A recording is called by its name, which `transduce.data.speech.audio` reads.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ from pydantic import Field, field_validator, model_validator
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
-from transduce.data.audio import ARCHIVE, ARRAY, JOIN, members
 from transduce.data.files import existing_file, fingerprint, read_lines
 from transduce.data.remote import located
-from transduce.data.uploads import DATA
+from transduce.data.speech.audio import ARCHIVE, ARRAY, JOIN, members
+from transduce.data.speech.uploads import DATA
 
 NAMED = 5  # lines of a message
 Values = str | tuple[str, ...]
@@ -125,7 +125,7 @@ class RecordingFile(Config):
 
 
 class Recording(NamedTuple):
-    """line: of the table, or its number in the archive, from 1. name: see `transduce.data.audio`."""
+    """line: of the table, or its number in the archive, from 1. name: see `transduce.data.speech.audio`."""
 
     line: int
     name: str

@@ -1,0 +1,1 @@
+"""Sound and recordings -> filterbanks."""

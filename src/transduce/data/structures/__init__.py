@@ -1,0 +1,1 @@
+"""Trees, graphs, stories and questions on texts, as their files hold them."""
