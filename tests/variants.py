@@ -1,4 +1,4 @@
-"""The tests as other processors run them: each variant of the kernels and none, with and without bf16, 1 and 2 threads.
+"""The quick tests as other processors run them: each variant of the kernels and none, bf16 or not, 1 and 2 threads.
 
     make test-variants
     python tests/variants.py [PYTEST'S ARGUMENTS]     # `-k native`, or folders in the place of those below
@@ -53,6 +53,7 @@ def run(environment: dict[str, str], arguments: list[str]) -> int:
     """One line, and pytest's summary of what failed; pytest's exit code."""
     workers = max(1, (os.cpu_count() or 1) // int(environment["OMP_NUM_THREADS"]))
     command = [sys.executable, "-m", "pytest", "-n", str(min(8, workers)), "--dist", "loadfile", "-rfE", *arguments]
+    command += [] if "-m" in arguments else ["-m", "not slow"]
     begun = time.monotonic()
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines() or done.stderr.splitlines() or ["nothing was said"]

@@ -172,7 +172,7 @@ def test_all_that_is_wrong_is_told_at_once(run: Run, tiny_corpus: Path, tmp_path
         (source, source.with_suffix(".words")): [f"--source {source} --target {source.with_suffix('.words')}"],
         ("--source", source, source.with_suffix(".words")): [f"--target {source.with_suffix('.words')}"],
         (source,): ["transduce train --source FILE --target FILE"],
-        ("--source", tmp_path / "a.json"): ["expected an object a line", ".jsonl"],
+        ("--source", tmp_path / "a.json"): ["a.json: the file is empty"],
     }
     for arguments, wanted in cases.items():
         done = run("train", *arguments, *(("--run", tmp_path / "r") if arguments else ()))

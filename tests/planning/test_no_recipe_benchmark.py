@@ -38,7 +38,7 @@ def test_a_recipe_and_none_are_compared_on_one_test(
         (planned.data.test.values(), original.data.test.values()),
     ):
         for one, other in zip(files, others, strict=True):
-            assert Path(one.tsv) == recipe.parent / other.tsv
+            assert Path(one.file) == recipe.parent / other.file
             assert (one.sources, one.target_column) == (other.sources, other.target_column)
     assert not planned.data.hold_out
     assert (record["test"], record["sentences"], record["minutes"]) == ("words", 20, 60)

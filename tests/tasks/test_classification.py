@@ -176,7 +176,7 @@ def test_what_makes_no_sense_is_refused(trained: Path) -> None:
         ("model.kind=rnn", "expected a model that does"),
         ("training.r_drop=1.0", "for models that write text"),
         ("model.heads=8", "heads: not read with this encoder"),
-        ("task.kind=translation", "data.train"),
+        ("task.kind=translation", "training.best"),
     ],
 )
 def test_what_does_not_go_together_is_refused(corpus: Path, tmp_path: Path, override: str, said: str) -> None:
@@ -232,8 +232,13 @@ def test_labels_with_one_example_in_training_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "keys", "said"),
     [
-        ("a.tsv", "fine\t1\nalone\n", {}, r"a\.tsv: expected 2 columns in every line; 1 have fewer \(line 2\)"),
-        ("a.tsv", "fine\t1\n", {"text": "review"}, "columns have names in .csv and .jsonl alone"),
+        (
+            "a.tsv",
+            "fine\t1\nalone\n",
+            {},
+            r"a\.tsv: expected 2 tab-separated columns .* 1 line has fewer \(line 2",
+        ),
+        ("a.tsv", "fine\t1\n", {"text": "review"}, "expected a header with review"),
         ("a.csv", "text,stars\n", {"text": "review", "label": "stars"}, "expected columns review; its header has text"),
         ("a.jsonl", '{"text": "a"}\n', {}, r'a\.jsonl, line 1: expected an object {"text": \.\., "label": \.\.}'),
         ("a.txt", "no tree\n", {"trees": True}, r"a\.txt, line 1: expected a tree"),

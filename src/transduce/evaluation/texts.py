@@ -135,7 +135,7 @@ def _in_a_file(models: Mapping[str, Pipeline], files: Files) -> Texts | None:
     found = inputs_of(models, files.source, "--reference" if files.references else "", files.columns)
     if found is None:
         return None
-    for each in (*files.references, *files.outputs.values()):
+    for each in (*files.references, *(() if found.names else files.outputs.values())):  # those of names are no lines
         _check_lines(each)
     if files.references:
         found = found.answered([lines_of(path) for path in files.references], str(files.source))
