@@ -13,16 +13,16 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.inference.batches import by_length, check_batch_size
 from transduce.inference.constraints import ConstraintCompiler, Constraints
+from transduce.inference.generates import Generates
 from transduce.inference.inputs import sources
 from transduce.inference.prediction import Prediction, empty_prediction, unmet
 from transduce.inference.protocols import Advance
-from transduce.inference.request import Generates, Request
 from transduce.runtime.workers import each
 from transduce.search import fused_search
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
-from transduce.search.request import OnStep
+from transduce.search.request import OnStep, Request
 from transduce.search.settings import Search
 
 
@@ -110,8 +110,7 @@ def decode(
         lattices: list[Lattice] | None = [] if lattice else None
         members = read(places)
         shortlist = _shortlist(lexicon, members[0], settings, task)
-        lined, told = [numbers[place] for place in places], _told(on_step, places)
-        return _search(model, task, members, lined, settings, lattices, shortlist, told), lattices
+        return _search(model, task, members, settings, lattices, shortlist, _told(on_step, places)), lattices
 
     outside = False
     if workers > 1 and len(batches) > 1 and not lattice:
@@ -169,7 +168,7 @@ def _asked(
                 predictions[place] = task.read_back(_nothing(text, wanted[place], demands))
             else:
                 request = task.formed(task.request(ids, settings), text)
-                requests[place] = _demanded(request, wanted[place], demands)
+                requests[place] = _demanded(replace(request, line=numbers[place]), wanted[place], demands)
         except InputError as error:
             problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
     if problems:
@@ -210,7 +209,7 @@ def _goes_in_one_call(
 ) -> bool:
     """Whether all searches are calls outside of Python; tried on the shortest text, as each member reads it."""
     source = sources([[request.source for request in each] for each in shortest], next(model.parameters()).device)
-    if source is None or any(each.prefix or each.constraint or each.grammar or each.least for each in requests):
+    if source is None or any(each.prefix or each.constraint or each.grammar or each.min_length for each in requests):
         return False
     return fused_search.suits(model, source, max(request.limit for request in requests), settings)
 
@@ -241,7 +240,6 @@ def _search(
     model: Any,
     task: Generates,
     members: Sequence[Sequence[Request]],
-    lines: list[int],
     settings: Search,
     lattices: list[Lattice] | None,
     shortlist: Tensor | None,
@@ -254,17 +252,11 @@ def _search(
     return search(
         model,
         sources([[request.source for request in each] for each in members], device),
-        len(requests),
+        requests,
         settings,
         start=task.start,
         end=task.end,
-        limits=[request.limit for request in requests],
-        prefixes=[request.prefix for request in requests],
-        lines=lines,
         forbidden=target.unwritten,
-        least=[request.least for request in requests],
-        constraints=[request.constraint for request in requests],
-        grammars=[request.grammar for request in requests],
         lattices=lattices,
         shortlist=shortlist,
         on_step=on_step,

@@ -6,10 +6,10 @@ from typing import Any
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.decode import decode
+from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.line_marks import LineMarks
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import generating
 from transduce.pipeline.arguments import text_of
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.request import Step

@@ -18,10 +18,10 @@ from transduce.fused.watch import FollowsWeights
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
 from transduce.inference.decode import SearchPredictor, decode
 from transduce.inference.familiarity import Familiarity
+from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
-from transduce.inference.request import generating
 from transduce.inference.sentences import Segment, Split, by_sentences, trained_on_single
 from transduce.inference.splitting import (
     LongText,

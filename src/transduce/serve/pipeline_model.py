@@ -8,8 +8,8 @@ from typing import Any
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.generates import generating
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import generating
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
 from transduce.interpret.attention import Attention
