@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from transduce.cli import options
+from transduce.cli import options as option
 from transduce.cli.search_keys import models_and_search, refuse_texts
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from transduce.data.input_file import InputFile
     from transduce.data.pair_inputs import AskedColumns
     from transduce.inference.constraints import Constraints
+    from transduce.inference.options import PredictionOptions
     from transduce.inference.prediction import Prediction
     from transduce.pipeline.pipeline import Pipeline
 
@@ -39,8 +41,8 @@ def predict(
             "stories in bAbI's format, also as a pattern."
         ),
     ] = None,
-    source_column: options.SourceColumns = None,
-    output: options.Output = None,
+    source_column: option.SourceColumns = None,
+    output: option.Output = None,
     text: Annotated[
         str | None,
         typer.Option(
@@ -51,8 +53,8 @@ def predict(
         Literal["greedy", "beam", "sample", "mask_predict", "ctc"] | None,
         typer.Option(help="The search method. mask_predict and ctc are for models of these kinds."),
     ] = None,
-    beam: options.Beam = None,
-    prune: options.Prune = None,
+    beam: option.Beam = None,
+    prune: option.Prune = None,
     length_rule: Annotated[
         Literal["power", "gnmt", "none"] | None,
         typer.Option(
@@ -75,7 +77,7 @@ def predict(
     no_repeat_ngram: Annotated[
         int | None, typer.Option(help="Forbid that a sequence of this many tokens appears twice in an output.")
     ] = None,
-    shortlist: options.Shortlist = None,
+    shortlist: option.Shortlist = None,
     must: Annotated[
         list[str] | None, typer.Option(help="A phrase that must appear in every output. Repeatable.")
     ] = None,
@@ -104,18 +106,18 @@ def predict(
     ] = None,
     iterations: Annotated[int | None, typer.Option(help="With mask_predict, the number of iterations.")] = None,
     lengths: Annotated[int | None, typer.Option(help="With mask_predict, the number of output lengths to try.")] = None,
-    batch_size: options.BatchSize = 64,
-    workers: options.Workers = None,
-    to: options.To = "",
-    split: options.Split = "auto",
+    batch_size: option.BatchSize = 64,
+    workers: option.Workers = None,
+    to: option.To = "",
+    split: option.Split = "auto",
     long: Annotated[
         Literal["split", "truncate", "refuse"],
         typer.Option(help="What to do with a line that is longer than the model can read."),
     ] = "split",
-    ensemble: options.Ensemble = "probability",
-    precision: options.Precision = "fp32",
-    device: options.Device = "auto",
-    as_json: options.JsonLines = False,
+    ensemble: option.Ensemble = "probability",
+    precision: option.Precision = "fp32",
+    device: option.Device = "auto",
+    as_json: option.JsonLines = False,
     draw: Annotated[
         bool,
         typer.Option(
@@ -126,7 +128,7 @@ def predict(
     lattice: Annotated[
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
-    trust_code: options.TrustCode = False,
+    trust_code: option.TrustCode = False,
     engine: Annotated[
         Literal["auto", "torch", "kernels", "ray"],
         typer.Option(
@@ -149,6 +151,7 @@ def predict(
     from transduce.cli.text import is_terminal, json_line, source_lines, tell, write_lines
     from transduce.core.destination import check_output
     from transduce.data.tags import require_language
+    from transduce.inference.options import PredictionOptions
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.without_torch.choice import translator_of
 
@@ -184,7 +187,7 @@ def predict(
     alone = translator_of(models, engine, search, device, more, **use)
     use |= {"trust_code": trust_code, "device": device}
     pipeline: Any = alone or _with_torch(models, {**use, "device": "cpu"} if engine == "ray" else use)
-    file = _inputs(pipeline, source, options.asked_columns(source_column, None)) if source else None
+    file = _inputs(pipeline, source, option.asked_columns(source_column, None)) if source else None
     if file and file.note:
         tell(file.note)
     lines: Collection[str] = [text] if text is not None else file.texts if file else []
@@ -195,34 +198,35 @@ def predict(
     if lines:
         _tell_unfamiliar(pipeline, lines)
     wanted = _constraints(constraints, len(lines)) if constraints else None
-    common: dict[str, Any] = {
-        "split": split,
-        "long": long,
-        "must": must or [],
-        "must_not": must_not or [],
-        "prefix": prefix,
-        "to": to,
-        "lattice": lattice,
-        **search,
-    }
+    options = PredictionOptions(
+        batch_size=batch_size,
+        split=split,
+        long=long,
+        must=must or [],
+        must_not=must_not or [],
+        prefix=prefix,
+        to=to,
+        lattice=lattice,
+        workers=1 if engine == "ray" else workers or 1,
+        search=search,
+    )
     below = partial(draw_below, pipeline) if draw else None
     if at_terminal:
         write = writer(as_json, draw=below)
 
         def predicted(line: str) -> "list[Prediction]":
             _tell_unfamiliar(pipeline, [line])
-            found: list[Prediction] = pipeline.predict([line], tell=tell, **common)
+            found: list[Prediction] = pipeline.predict_all([line], replace(options, tell=tell))
             return found
 
         answer(predicted, write)
         return
-    common |= {"batch_size": batch_size, "workers": 1 if engine == "ray" else workers or 1}
     names = file.names if file else []
     if text is not None or draw:
         write = writer(as_json, text is not None, below)
-        _write_alone(pipeline, lines, names, {**common, "wanted": wanted}, write)
+        _write_alone(pipeline, lines, names, replace(options, wanted=wanted), write)
         return
-    how = {"predict": common, "form": "json" if as_json else "text"}
+    how = {"predict": options.to_table(), "form": "json" if as_json else "text"}
     rows = _rows(lines, names if as_json else [], wanted)
     found = _in_bulk(pipeline, models, use, how, rows, len(lines), engine == "ray", workers)
     if names and not as_json:
@@ -326,13 +330,13 @@ def _in_bulk(
 
 
 def _write_alone(
-    pipeline: Any, lines: Collection[str], names: list[str], options: dict[str, Any], write: "Write"
+    pipeline: Any, lines: Collection[str], names: list[str], options: "PredictionOptions", write: "Write"
 ) -> None:
     """Predict and write one text, or lines with their pictures."""
     from transduce.cli.text import bar, tell
 
     with bar("predicting", len(lines)) as advance:
-        predictions = pipeline.predict([*lines], tell=tell, advance=advance, **options)
+        predictions = pipeline.predict_all([*lines], replace(options, tell=tell, advance=advance))
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": names[place]} if names else {})
 

@@ -121,7 +121,7 @@ class Search(Config):
         return limit_of(source_length, self.max_length_factor, self.max_length_offset)
 
 
-def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
+def search_settings(recipe: Search, asked: Mapping[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place; see `transduce.search.plain_settings.in_place_of`.
 
     Raises:

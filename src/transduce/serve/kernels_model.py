@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
@@ -94,18 +96,16 @@ class KernelsModel:
         """See `Translator.pieces`."""
         return self._translator.pieces(texts, split, long)
 
-    def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """Without torch, unless the outputs are to be drawn."""
-        if search_settings(self.search, search).method not in CHOICES["method"]:
-            return self.whole.predict(texts, split=split, long=long, **search)
-        read = {name: value for name, value in search.items() if name not in UNREAD}
-        return self._translator.predict(list(texts), batch_size=len(texts), split=split, long=long, **read)
+        if search_settings(self.search, dict(options.search)).method not in CHOICES["method"]:
+            return self.whole.predict(texts, options)
+        read = {name: value for name, value in options.search.items() if name not in UNREAD}
+        return self._translator.predict_all(texts, replace(options, batch_size=len(texts), search=read))
 
-    def predict_aloud(
-        self, text: str, hear: Callable[[str], None], *, split: Split, long: LongText, **search: Any
-    ) -> Prediction:
+    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """Told token by token once all are found, as the whole search is one call."""
-        [found] = self.predict([text], split=split, long=long, **search)
+        [found] = self.predict([text], options)
         target = self._translator.target
         ids = target.ids(found.tokens)
         for number in range(1, len(ids) + 1):
