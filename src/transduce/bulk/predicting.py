@@ -13,6 +13,7 @@ from transduce.inference.prediction import Prediction
 
 if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
+    from transduce.inference.loaded_model import LoadedModel
 
 Row = dict[str, Any]
 
@@ -30,7 +31,7 @@ class PredictingWorker:
         pipeline: the model, where it is loaded already: a `Pipeline`, or a `Translator` of the kernels alone.
     """
 
-    def __init__(self, settings: dict[str, Any], models: list[Path], pipeline: Any = None) -> None:
+    def __init__(self, settings: dict[str, Any], models: list[Path], pipeline: "LoadedModel | None" = None) -> None:
         self._settings = settings
         self._pipeline = pipeline or _loaded(models, settings["load"])
 
@@ -68,7 +69,7 @@ def outputs(
         yield from answer["outputs"]
 
 
-def _loaded(models: list[Path], use: dict[str, Any]) -> Any:
+def _loaded(models: list[Path], use: dict[str, Any]) -> "LoadedModel":
     from transduce.pipeline.pipeline import load
 
     return load(models, **use)

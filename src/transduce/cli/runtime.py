@@ -91,7 +91,7 @@ def predict(given: argparse.Namespace) -> None:
         return
     lines = [given.text] if given.text is not None else read_source(given.source)
     if not given.to and lines:
-        require_language(model.source, lines)
+        require_language(model.source_tokenizer, lines)
     with bar("predicting", len(lines)) as advance:
         found = model.predict_all(lines, replace(options, advance=advance))
     write = writer(given.json, given.text is not None)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
@@ -11,8 +12,10 @@ from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, load_model_file
 from transduce.data.columns.frames import Frames
+from transduce.data.input_file import InputFile
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
+from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.fused.pack import pack_all
 from transduce.fused.watch import FollowsWeights
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
@@ -195,7 +198,7 @@ class Pipeline(FollowsWeights):
     def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """What `predict` gives with these options."""
         tell, listed = options.tell, self.source_columns.joined(texts)
-        listed = addressed(self.task.tokenizers.get("source"), listed, options.to) if options.to else listed
+        listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
         settings = search_settings(self.recipe.search, options.search)
         wants = wanted_of_each(len(listed), options.must, options.must_not, options.prefix)
         if options.wanted is not None:
@@ -288,6 +291,20 @@ class Pipeline(FollowsWeights):
         pairs = self.source_columns.joined_pairs(pairs)
         found = pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
         return found[0] if alone else found
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The recipe as a table."""
+        return self.recipe.to_table()
+
+    @property
+    def source_tokenizer(self) -> Tokenizer | None:
+        """What it reads with; None = it reads no text but its own."""
+        return self.task.tokenizers.get("source")
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """What a file in a format of its task holds; None: the file has an input a line."""
+        return self.task.read_inputs(path)
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""

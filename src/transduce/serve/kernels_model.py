@@ -15,7 +15,7 @@ from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
-from transduce.search.plain_settings import CHOICES, UNREAD
+from transduce.search.plain_settings import METHODS, is_idle
 from transduce.search.settings import Search, search_settings
 from transduce.serve.markup import Link
 from transduce.serve.served_model import ModelUse, ServedModel
@@ -55,7 +55,7 @@ class KernelsModel:
         translator.search = self.search.model_dump()
         self.kind = str(translator.task.get("kind", "translation"))
         self.readable = translator.readable
-        self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source, "target": translator.target}
+        self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source_tokenizer, "target": translator.target}
         translator.predict([""])  # settings that this model cannot be searched by are told of now
 
     @property
@@ -86,7 +86,7 @@ class KernelsModel:
 
     def length(self, text: str) -> int:
         """In tokens."""
-        return len(self._translator.source.encode([text])[0])
+        return len(self._translator.source_tokenizer.encode([text])[0])
 
     def splits(self, split: Split) -> bool:
         """See `Translator.splits`."""
@@ -98,9 +98,9 @@ class KernelsModel:
 
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """Without torch, unless the outputs are to be drawn."""
-        if search_settings(self.search, dict(options.search)).method not in CHOICES["method"]:
+        if search_settings(self.search, dict(options.search)).method not in METHODS:
             return self.whole.predict(texts, options)
-        read = {name: value for name, value in options.search.items() if name not in UNREAD}
+        read = {name: value for name, value in options.search.items() if not is_idle(name)}
         return self._translator.predict_all(texts, replace(options, batch_size=len(texts), search=read))
 
     def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:

@@ -99,7 +99,7 @@ class Translator:
         return f"<transduce {type(self).__name__} {self.name}{more}>"
 
     @property
-    def source(self) -> Tokenizer:
+    def source_tokenizer(self) -> Tokenizer:
         """What the first model reads with."""
         return self.members[0].source
 
@@ -135,7 +135,7 @@ class Translator:
         _refuse_steps(options)
         check_batch_size(options.batch_size)
         listed = self.source_columns.joined(texts)
-        listed = addressed(self.source, listed, options.to) if options.to else listed
+        listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
         settings = PlainSearch.asked(self.search, options.search)
         self._check_shortlist(settings)
         pieces = self.pieces(listed, options.split, options.long, options.first)
@@ -151,7 +151,7 @@ class Translator:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
         language = str(self.task.get("source", ""))
-        return pieces_of(texts, apart, self.source, self.readable, long, language=language, first=first)
+        return pieces_of(texts, apart, self.source_tokenizer, self.readable, long, language=language, first=first)
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""
@@ -210,7 +210,7 @@ class Translator:
         forbidden = sorted({target.pad, target.start, target.unknown} - {target.end})
         if settings.shortlist is not None and self.lexicon is not None:
             frequent = max(settings.shortlist, settings.beam)
-            closed = [[*ids, self.source.end] for ids in sources]
+            closed = [[*ids, self.source_tokenizer.end] for ids in sources]
             allowed_BV = self.lexicon.allowed(closed, settings.shortlist, frequent, target.size)
             permit(allowed_BV, forbidden, target.end)
             words = words_of(allowed_BV)
