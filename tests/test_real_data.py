@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import transduce
-from transduce.inference.decode import decode
+from transduce.inference.decode import SearchPredictor
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import Search
 from transduce.training.diagnostics import alarms
@@ -48,6 +48,6 @@ def test_a_little_training_teaches_more_than_word_frequencies(data_root: Path, t
     model = transduce.load(tmp_path / "run")
     assert data.validation is not None
     sources = [source for source, _ in data.validation.texts[:30]]
-    outputs = [each.text for each in decode(model.model, task, sources, Search(method="greedy"))]
+    outputs = [each.text for each in SearchPredictor(task).predict(model.model, sources, Search(method="greedy"))]
     assert len(set(outputs)) > 3, outputs
     assert alarms(sources, outputs, [reference for _, reference in data.validation.texts[:30]], 0.0, 0.0) == []

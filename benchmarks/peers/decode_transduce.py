@@ -18,6 +18,7 @@ from transduce.data.lexicon import Lexicon, LinkedPairs, learn
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.workers import each
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 
@@ -48,11 +49,10 @@ if __name__ == "__main__":
         found = search(
             model,
             source,
-            len(sources),
+            [Request(limit) for limit in limits],
             settings,
             start=START,
             end=END,
-            limits=limits,
             forbidden=[PAD, START],
             shortlist=None if allowed_BV is None else torch.from_numpy(allowed_BV),
         )

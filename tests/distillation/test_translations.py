@@ -19,6 +19,7 @@ from transduce.data.corpus import TextFile
 from transduce.data.pair_files import PairFiles
 from transduce.distillation import translations as module
 from transduce.distillation.translations import distil, training_sources
+from transduce.inference.options import PredictionOptions
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.settings import search_settings
 
@@ -93,10 +94,10 @@ def test_stopped_and_gone_on_with_it_translates_only_what_is_missing(folder: Pat
     translated = 0
 
     class Counting(Pipeline):
-        def predict(self, texts: Any, **options: Any) -> Any:
+        def predict_all(self, texts: Any, options: PredictionOptions) -> Any:
             nonlocal translated
             translated += len(texts)
-            return super().predict(texts, **options)
+            return super().predict_all(texts, options)
 
     for stop in stops:
         done = 0

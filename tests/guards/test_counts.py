@@ -21,6 +21,7 @@ from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
@@ -171,7 +172,7 @@ def test_log_probabilities_are_made_once_a_step(method: str, beam: int, allowed:
     model.step = _noting(model.step, steps)  # type: ignore[method-assign]
     settings = Search(method=method, beam=beam)  # type: ignore[arg-type]
     with Counts() as counts:
-        search(model, batch().inputs, 4, settings, start=1, end=2, limits=[9] * 4, forbidden=[0, 1])
+        search(model, batch().inputs, [Request(9)] * 4, settings, start=1, end=2, forbidden=[0, 1])
     made = sum(count for (shape, _), count in counts.made.items() if shape[-1:] == (VOCABULARY,))
     assert made <= allowed * len(steps), (
         "logits, log-probabilities, and where one path is followed these without what is forbidden"

@@ -15,7 +15,7 @@ from transduce.data.corpus import TextFile
 from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import FilterConfig
 from transduce.data.pair_files import PairFiles
-from transduce.inference.decode import decode
+from transduce.inference.decode import SearchPredictor
 from transduce.inference.likelihood import Likelihood, dataset_likelihood
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.forced import forced
@@ -113,9 +113,9 @@ def test_progress_is_told_and_lines_seed_samples() -> None:
     told: list[int] = []
     settings = Search(method="sample")
     texts = [text for text in sentences(20) if text]
-    found = decode(pipeline.model, pipeline.task, texts, settings, batch_size=8, advance=told.append)
+    found = SearchPredictor(pipeline.task).predict(pipeline.model, texts, settings, batch_size=8, advance=told.append)
     assert sum(told) == len(texts)
-    part = decode(pipeline.model, pipeline.task, texts[5:9], settings, lines=range(5, 9))
+    part = pipeline.predict(texts[5:9], split="none", first=5, **settings.model_dump())
     assert [each.text for each in part] == [each.text for each in found[5:9]]
 
 

@@ -17,6 +17,7 @@ from transduce.models.protocols import Tree
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -47,10 +48,13 @@ class Steps:
         self.start, self.step = model.start, model.step
 
 
-def found(model: Any, source: Padded, settings: Search, **more: Any) -> list[list[Hypothesis]]:
-    limits = [settings.limit(int(length)) for length in source.lengths]
-    given: dict[str, Any] = {"start": START, "end": END, "limits": limits, "forbidden": [0, START]}
-    return search(model, source, len(source.lengths), settings, **{**given, **more})
+def found(
+    model: Any, source: Padded, settings: Search, rules: dict[str, Any] | None = None, **more: Any
+) -> list[list[Hypothesis]]:
+    """rules: of each request."""
+    requests = [Request(**{"limit": settings.limit(int(length)), **(rules or {})}) for length in source.lengths]
+    given: dict[str, Any] = {"start": START, "end": END, "forbidden": [0, START]}
+    return search(model, source, requests, settings, **{**given, **more})
 
 
 def in_one_call(model: Transformer, source: Padded, settings: Search, **more: Any) -> list[list[Hypothesis]]:
@@ -116,7 +120,7 @@ def test_a_beam_as_wide_as_all_there_is_finds_the_best_of_all_outputs() -> None:
 
 def test_long_outputs_outgrow_the_room_and_use_columns_again() -> None:
     model, settings = model_of(), Search(beam=4, nbest=4, max_length_offset=90)
-    never_ending = {"forbidden": [0, START], "end": 30, "limits": [90 + length for length in LENGTHS]}
+    never_ending = {"forbidden": [0, START], "end": 30, "rules": {"limit": 90}}
     model.output.weight.data[30] = -model.output.weight.data.mean(0) * 50
     pack_all(model)
     one = in_one_call(model, sources(), settings, **never_ending)
@@ -126,7 +130,7 @@ def test_long_outputs_outgrow_the_room_and_use_columns_again() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"prefixes": [[5]] * 5}, {"least": [2] * 5}, {"lattices": []}],
+    [{"rules": {"prefix": [5]}}, {"rules": {"min_length": 2}}, {"lattices": []}],
     ids=str,
 )
 def test_what_needs_a_look_at_each_step_goes_step_by_step(more: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.ensemble import Ensemble
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -57,9 +58,9 @@ class Steps:
 
 
 def found(model: Any, source: Padded, settings: Search) -> list[list[Hypothesis]]:
-    limits = [settings.limit(int(length)) for length in source.lengths]
-    given: dict[str, Any] = {"start": START, "end": END, "limits": limits, "forbidden": [0, START]}
-    return search(model, source, len(source.lengths), settings, **given)
+    requests = [Request(settings.limit(int(length))) for length in source.lengths]
+    given: dict[str, Any] = {"start": START, "end": END, "forbidden": [0, START]}
+    return search(model, source, requests, settings, **given)
 
 
 def in_one_call(model: Ensemble, source: Padded, settings: Search) -> list[list[Hypothesis]]:

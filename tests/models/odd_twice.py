@@ -11,6 +11,7 @@ from transduce.core.padded import Padded
 from transduce.data.collate import Batch
 from transduce.objectives.protocols import Objective
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 START, END, LEAST, MOST = 1, 2, 4, 12  # digits are LEAST .. MOST - 1
@@ -31,7 +32,7 @@ def learn(model: Any, objective: Objective, updates: int) -> None:
 def right_of_100(model: Any, asked: Search) -> int:
     """How many of a hundred new sources are written without a fault."""
     source, targets = _pairs(100, torch.Generator().manual_seed(1))
-    found = search(model, source, 100, asked, start=START, end=END, limits=[20] * 100, forbidden=[0, START])
+    found = search(model, source, [Request(20)] * 100, asked, start=START, end=END, forbidden=[0, START])
     return sum(list(best.tokens) == [*target, END] for [best], target in zip(found, targets, strict=True))
 
 

@@ -16,6 +16,7 @@ from transduce.layers.embedding import Embedding
 from transduce.models import convolution
 from transduce.models.convolution import Convolution, ConvolutionConfig
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 START, END, IDS = 0, 1, 12
@@ -146,6 +147,6 @@ def test_it_learns_to_copy() -> None:
     source, _, _ = copying(100)
     words = [row[:length] for row, length in zip(source.values.tolist(), source.lengths.tolist(), strict=True)]
     settings = Search(method="greedy")
-    found = search(learner.eval(), source, 100, settings, start=START, end=END, limits=[10] * 100)
+    found = search(learner.eval(), source, [Request(10)] * 100, settings, start=START, end=END)
     right = sum(list(best.tokens) == [*row, END] for (best,), row in zip(found, words, strict=True))
     assert right >= 95, f"{right} of 100 sources were copied"

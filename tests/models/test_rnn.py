@@ -11,6 +11,7 @@ from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 SYMBOLS, START, END = 8, 8, 9
@@ -50,8 +51,7 @@ def right(model: Rnn, rows: int = 200) -> float:
     found = 0
     for _ in range(4):
         source, target_BT = pairs(rows // 4, generator)
-        limits = [8] * len(target_BT)
-        best = search(model, source, len(target_BT), Search(method="greedy"), start=START, end=END, limits=limits)
+        best = search(model, source, [Request(8)] * len(target_BT), Search(method="greedy"), start=START, end=END)
         wanted = target_BT[:, 1:].tolist()
         found += sum(list(one[0].tokens) == row for one, row in zip(best, wanted, strict=True))
     return found / rows

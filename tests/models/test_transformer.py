@@ -7,6 +7,7 @@ from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 SYMBOLS, START, END = 10, 10, 11
@@ -41,7 +42,7 @@ def right(model: Transformer, length: int) -> float:
     """The share of 50 unseen sequences that greedy search copies without an error."""
     source = sequences(50, length, 10_000)
     limits = [length + 2] * 50
-    found = search(model, source, 50, Search(method="greedy"), start=START, end=END, limits=limits)
+    found = search(model, source, [Request(limit) for limit in limits], Search(method="greedy"), start=START, end=END)
     return (
         sum([*row, END] == list(best.tokens) for row, (best,) in zip(source.values.tolist(), found, strict=True)) / 50
     )

@@ -13,6 +13,7 @@ from transduce.search.constraint import Constraint
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.phrases import Phrases, held, lacking
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 WORDS = Toy(" a", " b", "a", "b", "ab")  # "ab" can be written in two ways, and is neither "a" nor "b"
@@ -57,13 +58,11 @@ def searched(toy: Toy, phrases: Phrases, seed: int, asked: Search, limit: int = 
     (found,) = search(
         model,
         padded([[3, seed % 5]]),
-        1,
+        [Request(limit, constraint=constraint)],
         asked,
         start=START,
         end=END,
-        limits=[limit],
         forbidden=[START],
-        constraints=[constraint],
     )
     return found
 
@@ -145,12 +144,10 @@ def test_a_phrase_is_met_though_the_model_all_but_excludes_it(prune: float | Non
     (found,) = search(
         model,
         None,
-        1,
+        [Request(6, constraint=WORDS.constraint(must=["a b"]))],
         Search(beam=2, prune=prune),
         start=START,
         end=END,
-        limits=[6],
-        constraints=[WORDS.constraint(must=["a b"])],
     )
     assert WORDS.decode(found[0].tokens).strip() == "a b"
 
@@ -223,18 +220,12 @@ def test_constraints_of_one_line_are_none_of_anothers(
     asked = Search(beam=beam, nbest=beam, no_repeat_ngram=ngram, prune=prune)
 
     def of(order: list[int]) -> list[list[Hypothesis]]:
-        constraints = [corpus[line][2] for line in order]
+        requests = [
+            Request(limit, line=line, constraint=phrases and Constraint(phrases, WORDS.spelling, WORDS.encode))
+            for line, (_, limit, phrases) in zip(order, (corpus[line] for line in order), strict=True)
+        ]
         return search(
-            model,
-            padded([corpus[line][0] for line in order]),
-            len(order),
-            asked,
-            start=START,
-            end=END,
-            limits=[corpus[line][1] for line in order],
-            forbidden=[START],
-            lines=order,
-            constraints=[each and Constraint(each, WORDS.spelling, WORDS.encode) for each in constraints],
+            model, padded([corpus[line][0] for line in order]), requests, asked, start=START, end=END, forbidden=[START]
         )
 
     order = list(range(len(corpus)))
@@ -247,28 +238,20 @@ def test_constraints_of_one_line_are_none_of_anothers(
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    model, constraints = RandomTree(WORDS.size, 1), [WORDS.constraint(must=["a"])]
+    model, requests = RandomTree(WORDS.size, 1), [Request(5, constraint=WORDS.constraint(must=["a"]))]
     for asked, said in (
         (Search(method="greedy"), 'method "greedy" does not look for phrases'),
         (Search(method="sample"), 'method "sample" does not look for phrases'),
         (Search(beam=4, groups=2), "cannot have groups"),
     ):
         with pytest.raises(InputError, match=said):
-            search(model, None, 1, asked, start=START, end=END, limits=[5], constraints=constraints)
+            search(model, None, requests, asked, start=START, end=END)
     with pytest.raises(InputError, match="another vocabulary"):
-        search(RandomTree(4, 1), None, 1, Search(), start=START, end=END, limits=[5], constraints=constraints)
-    forbidding = [WORDS.constraint(must_not=["b"])]
+        search(RandomTree(4, 1), None, requests, Search(), start=START, end=END)
+    forbidding = WORDS.constraint(must_not=["b"])
     with pytest.raises(InputError, match="line 0 has a prefix that holds a phrase"):
         search(
-            model,
-            None,
-            1,
-            Search(),
-            start=START,
-            end=END,
-            limits=[5],
-            prefixes=[WORDS.encode("b a")],
-            constraints=forbidding,
+            model, None, [Request(5, prefix=WORDS.encode("b a"), constraint=forbidding)], Search(), start=START, end=END
         )
 
 
@@ -281,7 +264,7 @@ def test_a_beam_keeps_slots_for_those_that_need_not_write_on() -> None:
         return [0.0, *(likely.get(token, rest) for token in range(1, SPLIT.size))]
 
     model = PrefixTable({(): row({new: 0.9, n: 0.06, y: 0.02}), (new,): row({end: 0.999})}, otherwise=row({end: 0.9}))
-    constraints = [SPLIT.constraint(must_not=["New", "N"])]
+    requests = [Request(6, constraint=SPLIT.constraint(must_not=["New", "N"]))]
     for beam in (2, 4):
-        (found,) = search(model, None, 1, Search(beam=beam), start=START, end=END, limits=[6], constraints=constraints)
+        (found,) = search(model, None, requests, Search(beam=beam), start=START, end=END)
         assert SPLIT.decode(found[0].tokens) == " Y"

@@ -16,6 +16,7 @@ from transduce.core.padded import Padded
 from transduce.models.protocols import Aligns
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 BLANK, END, FORBIDDEN, VOCABULARY = 0, 1, 2, 5
@@ -49,8 +50,8 @@ def by_all_rows(model: Table, source: list[int]) -> dict[tuple[int, ...], float]
 
 
 def searched(model: Aligns, sources: list[list[int]], asked: Search, limit: int = 9) -> list[list[Hypothesis]]:
-    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN], "limits": [limit] * len(sources)}
-    return search(model, padded(sources), len(sources), asked, **options)  # type: ignore[arg-type]
+    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN]}
+    return search(model, padded(sources), [Request(limit)] * len(sources), asked, **options)  # type: ignore[arg-type]
 
 
 some_sources = st.lists(st.lists(st.integers(3, 8), min_size=1, max_size=5), min_size=1, max_size=4)
@@ -172,14 +173,14 @@ def test_a_search_from_token_to_token_is_refused(method: str) -> None:
 
 def test_methods_are_refused_for_models_of_other_kinds() -> None:
     with pytest.raises(InputError, match=r'models that write all words at once, such as ctc: use "beam"'):
-        search(RandomTree(4, 0), None, 1, Search(method="ctc"), start=0, end=1, limits=[3])
+        search(RandomTree(4, 0), None, [Request(3)], Search(method="ctc"), start=0, end=1)
     with pytest.raises(InputError, match=r'"mask_predict" is for models that are non_autoregressive.* use "ctc"'):
         translator(model=PLAIN).predict(["ba"], method="mask_predict")
 
 
 def test_a_prefix_is_refused() -> None:
     with pytest.raises(InputError, match="cannot begin with given tokens"):
-        search(Table(0), padded([[3]]), 1, Search(method="ctc"), start=0, end=1, limits=[4], prefixes=[[4]])
+        search(Table(0), padded([[3]]), [Request(4, prefix=[4])], Search(method="ctc"), start=0, end=1)
 
 
 def test_no_more_outputs_than_the_beam_holds_can_be_listed() -> None:
@@ -196,4 +197,4 @@ def test_what_is_not_a_number_is_no_logit() -> None:
 
 def test_a_token_outside_the_vocabulary_is_named() -> None:
     with pytest.raises(InputError, match=r"tokens \[77\] are outside the model's vocabulary of 5"):
-        search(Table(1), padded([[3]]), 1, Search(method="ctc"), start=0, end=1, limits=[9], forbidden=[77])
+        search(Table(1), padded([[3]]), [Request(9)], Search(method="ctc"), start=0, end=1, forbidden=[77])

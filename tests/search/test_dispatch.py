@@ -1,6 +1,7 @@
 """What a search refuses, of its caller and of its model."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Steps, Tree
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 ALL = [Search(), Search(method="greedy"), Search(method="sample"), Search(method="exhaustive")]
@@ -35,12 +37,12 @@ class Broken:
 @pytest.mark.parametrize(("value", "said"), [(math.nan, "nan"), (math.inf, "inf"), (3.0, "3")])
 def test_what_is_no_log_probability(asked: Search, value: float, said: str) -> None:
     with pytest.raises(TransduceError, match=f"log-probability of {said}; it should be at most 0"):
-        search(Broken(value), None, 3, asked, start=START, end=END, limits=[3] * 3, forbidden=[2])
+        search(Broken(value), None, [Request(3)] * 3, asked, start=START, end=END, forbidden=[2])
 
 
 @every_method
 def test_minus_infinity_is_a_log_probability(asked: Search) -> None:
-    found = search(Broken(-math.inf), None, 3, asked, start=START, end=END, limits=[3] * 3)
+    found = search(Broken(-math.inf), None, [Request(3)] * 3, asked, start=START, end=END)
     assert len(found) == 3
 
 
@@ -48,24 +50,14 @@ def test_minus_infinity_is_a_log_probability(asked: Search) -> None:
 @pytest.mark.parametrize("prefixes", [[[], []], [[], [3, 2]]])
 def test_a_row_without_a_possible_output(asked: Search, prefixes: list[list[int]]) -> None:
     model = PrefixTable({(3,): (1, 0, 0, 0)}, otherwise=(0.5, 0, 0, 0.5))
+    requests = [Request(3, prefix=prefix, line=line) for line, prefix in enumerate(prefixes, 4)]
     with pytest.raises(TransduceError, match=r"probability 0 to every output of . of 2 rows, the first at line"):
-        search(
-            model,
-            None,
-            2,
-            asked,
-            start=START,
-            end=END,
-            limits=[3, 3],
-            prefixes=prefixes,
-            lines=[4, 5],
-            forbidden=[START],
-        )
+        search(model, None, requests, asked, start=START, end=END, forbidden=[START])
 
 
 @every_method
 def test_no_rows(asked: Search) -> None:
-    assert search(RandomTree(4, seed=1), None, 0, asked, start=START, end=END, limits=[]) == []
+    assert search(RandomTree(4, seed=1), None, [], asked, start=START, end=END) == []
 
 
 def test_log_probabilities_of_another_shape() -> None:
@@ -75,30 +67,22 @@ def test_log_probabilities_of_another_shape() -> None:
             return log_probabilities_NV.T, state
 
     with pytest.raises(TransduceError, match=r"should give log-probabilities \(2, vocabulary\) .* gave \(5, 2\)"):
-        search(Transposed(5, seed=1), None, 2, Search(), start=START, end=END, limits=[3, 3])
+        search(Transposed(5, seed=1), None, [Request(3)] * 2, Search(), start=START, end=END)
 
 
 def test_all_that_does_not_agree_is_named() -> None:
     model, source = RandomTree(5, seed=1), padded([[3]])
     with pytest.raises(InputError) as caught:
-        search(model, source, 2, Search(), start=START, end=END, limits=[3], lines=[0, 1, 2], forbidden=[END])
-    assert len(caught.value.problems) == 4
+        search(model, source, [Request(3)] * 2, Search(), start=START, end=END, forbidden=[END])
+    assert len(caught.value.problems) == 2
 
 
 def test_all_wrong_rows_are_named() -> None:
-    model, prefixes = RandomTree(5, seed=1), [[], [3, 3], [END], [-2]]
+    model = RandomTree(5, seed=1)
+    wrong = [Request(0), Request(1, prefix=[3, 3]), Request(5, prefix=[END]), Request(5, prefix=[-2])]
+    requests = [replace(request, line=line) for line, request in enumerate(wrong, 10)]
     with pytest.raises(InputError) as caught:
-        search(
-            model,
-            None,
-            4,
-            Search(),
-            start=START,
-            end=END,
-            limits=[0, 1, 5, 5],
-            prefixes=prefixes,
-            lines=[10, 11, 12, 13],
-        )
+        search(model, None, requests, Search(), start=START, end=END)
     told = ["line 10 has a limit of 0", "line 11 has a prefix of 2 tokens, over its limit of 1"]
     told += ["line 12 has the end token 1 in its prefix", "line 13 has a negative token"]
     assert all(part in problem for part, problem in zip(told, caught.value.problems, strict=True))
@@ -108,7 +92,7 @@ def test_all_wrong_rows_are_named() -> None:
 def test_tokens_outside_the_vocabulary(asked: Search) -> None:
     model: Steps = RandomTree(5, seed=1)
     with pytest.raises(InputError) as caught:
-        search(model, None, 1, asked, start=START, end=8, limits=[3], prefixes=[[7]], forbidden=[6])
+        search(model, None, [Request(3, prefix=[7])], asked, start=START, end=8, forbidden=[6])
     assert [problem.split(" is ")[0] for problem in caught.value.problems] == [
         "search: end token 8",
         "search: forbidden token 6",
@@ -119,15 +103,7 @@ def test_tokens_outside_the_vocabulary(asked: Search) -> None:
 def test_a_forbidden_token_may_stand_in_a_prefix() -> None:
     model = RandomTree(5, seed=1)
     (found,) = search(
-        model,
-        None,
-        1,
-        Search(beam=9, nbest=9),
-        start=START,
-        end=END,
-        limits=[3],
-        prefixes=[[4]],
-        forbidden=[4, 0],
+        model, None, [Request(3, prefix=[4])], Search(beam=9, nbest=9), start=START, end=END, forbidden=[4, 0]
     )
     assert all(h.tokens[0] == 4 and not {0, 4} & set(h.tokens[1:]) for h in found)
 
@@ -138,4 +114,4 @@ def test_nothing_is_recorded_for_gradients() -> None:
             assert torch.is_inference_mode_enabled()
             return super().step(token, memory, state)
 
-    assert search(Watching(5, seed=1), None, 1, Search(), start=START, end=END, limits=[3])
+    assert search(Watching(5, seed=1), None, [Request(3)], Search(), start=START, end=END)

@@ -14,6 +14,7 @@ from transduce.search.cost import beam_cost, exhaustive_cost, greedy_cost
 from transduce.search.dispatch import search
 from transduce.search.forced import forced
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 A, B, C = 2, 3, 4
@@ -45,7 +46,7 @@ WITHOUT_PREFIXES = PrefixTable(
 
 def found(**settings: object) -> list[Hypothesis]:
     asked = Search.model_validate(settings)
-    return search(TABLE, None, 1, asked, start=START, end=END, limits=[4], forbidden=[START])[0]
+    return search(TABLE, None, [Request(4)], asked, start=START, end=END, forbidden=[START])[0]
 
 
 def spelled(hypothesis: Hypothesis) -> str:

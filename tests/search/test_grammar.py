@@ -1,7 +1,9 @@
 """The grammar of trees: exactly the trees over so many words can be found, and always some."""
 
+from dataclasses import replace
 from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from transduce.core.errors import InputError
 from transduce.data.structures.trees import of_sequence
 from transduce.search.dispatch import search
 from transduce.search.grammar import BracketTokens, TreeGrammar
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 VOCABULARY = ["<s>", "</s>", "(A", ")B", "XX", ")A", "(B", "(C"]  # (C is never closed, so it may not be opened
@@ -39,17 +42,14 @@ def test_every_tree_that_fits_is_found_and_nothing_else(words: int, limit: int) 
     model = RandomTree(len(VOCABULARY), seed=words)
     for method, more in (("beam", {"beam": 5000, "nbest": 5000}), ("exhaustive", {"nbest": 5000})):
         asked = Search.model_validate({"method": method, **more})
-        grammars = [TreeGrammar(TOKENS, words)]
         (found,) = search(
             model,
             padded([[3, 4]]),
-            1,
+            [Request(limit, grammar=TreeGrammar(TOKENS, words))],
             asked,
             start=START,
             end=END,
-            limits=[limit],
             forbidden=[START],
-            grammars=grammars,
         )
         assert {hypothesis.tokens[:-1] for hypothesis in found} == {tuple(each) for each in expected}
         assert all(hypothesis.ended and hypothesis.log_probability > -torch.inf for hypothesis in found)
@@ -75,13 +75,10 @@ def test_outputs_are_trees_and_the_same_alone_as_in_a_batch(seed: int, method: d
         hypotheses = search(
             model,
             padded([rows[place] for place in places]),
-            len(places),
+            [Request(limits[place], line=place, grammar=TreeGrammar(tokens, words[place])) for place in places],
             asked,
             start=START,
             end=END,
-            limits=[limits[place] for place in places],
-            lines=places,
-            grammars=[TreeGrammar(tokens, words[place]) for place in places],
         )
         return [[tuple(each.tokens) for each in several] for several in hypotheses]
 
@@ -98,27 +95,23 @@ def test_outputs_are_trees_and_the_same_alone_as_in_a_batch(seed: int, method: d
     ("asked", "more", "said"),
     [
         ({"no_repeat_ngram": 2}, {}, "no_repeat_ngram"),
-        ({}, {"prefixes": [[2]]}, "takes no prefix"),
-        ({"min_length": 3}, {}, "no minimum length"),
-        ({}, {"limits": [4]}, "limit of 4 tokens; its grammar needs 5"),
-        ({}, {"shortlist": torch.ones(1, len(VOCABULARY), dtype=torch.bool)}, "shortlist"),
-        ({}, {"grammars": [TreeGrammar(TOKENS, 2)] * 2}, "2 grammars"),
+        ({}, {"prefix": [2]}, "takes no prefix"),
+        ({}, {"min_length": 3}, "no minimum length"),
+        ({}, {"limit": 4}, "limit of 4 tokens; its grammar needs 5"),
     ],
 )
-def test_what_does_not_go_with_a_grammar_is_refused(
-    asked: dict[str, object], more: dict[str, object], said: str
-) -> None:
-    arguments: dict[str, object] = {"limits": [9], "grammars": [TreeGrammar(TOKENS, 2)], **more}
+def test_what_does_not_go_with_a_grammar_is_refused(asked: dict[str, object], more: dict[str, Any], said: str) -> None:
+    settings = Search.model_validate({"beam": 2, **asked})
+    request = replace(Request(9, grammar=TreeGrammar(TOKENS, 2)), **more)
     with pytest.raises(InputError, match=said):
-        search(
-            RandomTree(len(VOCABULARY), 1),
-            padded([[3]]),
-            1,
-            Search.model_validate({"beam": 2, **asked}),
-            start=START,
-            end=END,
-            **arguments,  # type: ignore[arg-type]
-        )
+        search(RandomTree(len(VOCABULARY), 1), padded([[3]]), [request], settings, start=START, end=END)
+
+
+def test_a_grammar_takes_no_shortlist() -> None:
+    every_1V = torch.ones(1, len(VOCABULARY), dtype=torch.bool)
+    request, model = Request(9, grammar=TreeGrammar(TOKENS, 2)), RandomTree(len(VOCABULARY), 1)
+    with pytest.raises(InputError, match="shortlist"):
+        search(model, padded([[3]]), [request], Search(beam=2), start=START, end=END, shortlist=every_1V)
 
 
 def test_a_grammar_of_another_vocabulary_is_refused() -> None:
@@ -126,12 +119,10 @@ def test_a_grammar_of_another_vocabulary_is_refused() -> None:
         search(
             RandomTree(9, 1),
             padded([[3]]),
-            1,
+            [Request(9, grammar=TreeGrammar(TOKENS, 2))],
             Search(beam=2),
             start=START,
             end=END,
-            limits=[9],
-            grammars=[TreeGrammar(TOKENS, 2)],
         )
 
 

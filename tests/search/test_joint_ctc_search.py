@@ -17,6 +17,7 @@ from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.forced import forced
 from transduce.search.joint_ctc import JointlyDecoded
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 PAD, START, END = 0, 1, 2
@@ -99,23 +100,23 @@ def test_prefixes_are_the_sums_over_all_alignments(kind: str) -> None:
 def test_a_wide_beam_finds_the_best_of_all_outputs(kind: str) -> None:
     model = tiny(kind)
     settings = Search(beam=60, nbest=5, ctc_weight=0.5, length_rule="none", alpha=0)
-    limits, forbidden = [4, 4], [PAD, START]
-    found = search(model, heard(), 2, settings, start=START, end=END, limits=limits, forbidden=forbidden)
+    forbidden = [PAD, START]
+    found = search(model, heard(), [Request(4)] * 2, settings, start=START, end=END, forbidden=forbidden)
     joint = JointlyDecoded(model, 0.5, START, END)
     every = [forced(joint, heard(), [[*said, END]] * 2, start=START, end=END) for said in outputs(3)]
     for row in range(2):
         best = sorted((each[row] for each in every), key=lambda each: -each.log_probability)[:5]
         assert [each.tokens for each in found[row]] == [each.tokens for each in best]
     one = Padded(heard().values[1:, :5], heard().lengths[1:])
-    [alone] = search(model, one, 1, settings, start=START, end=END, limits=[4], forbidden=forbidden)
+    [alone] = search(model, one, [Request(4)], settings, start=START, end=END, forbidden=forbidden)
     assert [each.tokens for each in alone] == [each.tokens for each in found[1]]
     for each, other in zip(alone, found[1], strict=True):
         assert each.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
 def test_what_cannot_be_joined_is_told() -> None:
-    given = {"start": START, "end": END, "limits": [4, 4]}
+    given = {"start": START, "end": END}
     with pytest.raises(InputError, match="this model has no CTC on its encoder"):
-        search(tiny("rnn", ctc_weight=0.0), heard(), 2, Search(ctc_weight=0.3), **given)
+        search(tiny("rnn", ctc_weight=0.0), heard(), [Request(4)] * 2, Search(ctc_weight=0.3), **given)
     with pytest.raises(InputError, match="it takes no coverage"):
-        search(tiny("rnn"), heard(), 2, Search(ctc_weight=0.3, coverage=0.2), **given)
+        search(tiny("rnn"), heard(), [Request(4)] * 2, Search(ctc_weight=0.3, coverage=0.2), **given)

@@ -17,6 +17,7 @@ from transduce.core.padded import Padded
 from transduce.models.protocols import Fills, Tree
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 START, END, FORBIDDEN, VOCABULARY = 0, 1, 2, 9
@@ -82,7 +83,7 @@ def by_the_paper(
 
 def searched(model: Fills, sources: list[list[int]], limits: list[int], asked: Search) -> list[list[Hypothesis]]:
     options = {"start": START, "end": END, "forbidden": [START, FORBIDDEN]}
-    return search(model, padded(sources), len(sources), asked, limits=limits, **options)  # type: ignore[arg-type]
+    return search(model, padded(sources), [Request(limit) for limit in limits], asked, **options)  # type: ignore[arg-type]
 
 
 sources_and_limits = st.lists(
@@ -179,13 +180,13 @@ def test_a_search_from_token_to_token_is_refused(method: str) -> None:
 
 def test_mask_predict_is_refused_for_a_model_that_steps() -> None:
     with pytest.raises(InputError, match=r'models that write all words at once.*use "beam"'):
-        search(RandomTree(4, 0), None, 1, Search(method="mask_predict"), start=0, end=1, limits=[3])
+        search(RandomTree(4, 0), None, [Request(3)], Search(method="mask_predict"), start=0, end=1)
 
 
 def test_a_prefix_is_refused() -> None:
     asked = Search(method="mask_predict")
     with pytest.raises(InputError, match="cannot begin with given tokens"):
-        search(Table(0), padded([[3]]), 1, asked, start=START, end=END, limits=[4], prefixes=[[5]])
+        search(Table(0), padded([[3]]), [Request(4, prefix=[5])], asked, start=START, end=END)
 
 
 def test_no_more_outputs_than_lengths_can_be_listed() -> None:
@@ -202,4 +203,4 @@ def test_what_is_not_a_number_is_no_logit() -> None:
 
 def test_a_token_outside_the_vocabulary_is_named() -> None:
     with pytest.raises(InputError, match=r"tokens \[77\] are outside the model's vocabulary of 9"):
-        search(Table(1), padded([[3]]), 1, Search(method="mask_predict"), start=0, end=1, limits=[9], forbidden=[77])
+        search(Table(1), padded([[3]]), [Request(9)], Search(method="mask_predict"), start=0, end=1, forbidden=[77])

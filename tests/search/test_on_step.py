@@ -8,7 +8,7 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.dispatch import search
-from transduce.search.request import Step
+from transduce.search.request import Request, Step
 from transduce.search.settings import Search
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -88,6 +88,4 @@ def test_there_are_no_steps_to_tell_of() -> None:
         made.predict(TEXTS, workers=2, on_step=print)
     source = Padded(torch.tensor([[4, 2]]), torch.tensor([2]))
     with pytest.raises(InputError, match='method "exhaustive" does not write token by token; use one of greedy, beam'):
-        search(
-            made.model, source, 1, Search(method="exhaustive"), start=1, end=2, limits=[2], on_step=lambda step: None
-        )
+        search(made.model, source, [Request(2)], Search(method="exhaustive"), start=1, end=2, on_step=lambda step: None)

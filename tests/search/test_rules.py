@@ -21,6 +21,7 @@ from transduce.models.protocols import Steps, Tree
 from transduce.search.beam_selection import dealt
 from transduce.search.coverage import LEAST
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 few = settings(max_examples=15, deadline=None)
@@ -46,7 +47,7 @@ def test_a_full_beam_stops_when_the_best_are_found_under_every_length_rule(
     expected = best_outputs(model, source, vocabulary, limit, lambda tokens: True, asked.length)[:nbest]
     for method in ("beam", "exhaustive"):
         chosen = asked.model_copy(update={"method": method})
-        (found,) = search(model, source, 1, chosen, start=START, end=END, limits=[limit], forbidden=[START])
+        (found,) = search(model, source, [Request(limit)], chosen, start=START, end=END, forbidden=[START])
         assert ended(found) == [tokens for _, tokens in expected]
         assert [h.score for h in found if h.ended] == pytest.approx([score for score, _ in expected])
 
@@ -58,7 +59,7 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
 ) -> None:
     vocabulary, limit, prefix = 5, 4, (3,) if prefixed else ()
     model, source = RandomTree(vocabulary, seed), padded([[seed % 11, 4]])
-    asked = Search.model_validate({**rule, "beam": 2000, "nbest": 2000, "min_length": least, "no_repeat_ngram": ngram})
+    asked = Search.model_validate({**rule, "beam": 2000, "nbest": 2000, "no_repeat_ngram": ngram})
 
     def allowed(tokens: tuple[int, ...]) -> bool:
         begins = tokens[: len(prefix)] == prefix
@@ -68,7 +69,13 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
     for method in ("beam", "exhaustive"):
         chosen = asked.model_copy(update={"method": method})
         (found,) = search(
-            model, source, 1, chosen, start=START, end=END, limits=[limit], forbidden=[START], prefixes=[prefix]
+            model,
+            source,
+            [Request(limit, prefix=prefix, min_length=least)],
+            chosen,
+            start=START,
+            end=END,
+            forbidden=[START],
         )
         assert ended(found) == [tokens for _, tokens in expected]
 
@@ -84,7 +91,8 @@ def test_every_method_keeps_the_rules_of_each_line(seed: int, method: str, least
     model = TinyAttention(9, seed)
     asked = Search.model_validate({"method": method, "no_repeat_ngram": ngram})
     source, limits = padded([[3, 4, 5], [6], [7, 8]]), [7, 12, 9]
-    found = search(model, source, 3, asked, start=START, end=END, limits=limits, forbidden=[START], least=least)
+    requests = [Request(limit, min_length=fewest) for limit, fewest in zip(limits, least, strict=True)]
+    found = search(model, source, requests, asked, start=START, end=END, forbidden=[START])
     for fewest, limit, (best, *_) in zip(least, limits, found, strict=True):
         words = best.tokens[:-1] if best.ended else best.tokens
         assert len(words) >= (fewest if best.ended else limit)
@@ -94,7 +102,7 @@ def test_every_method_keeps_the_rules_of_each_line(seed: int, method: str, least
 def test_what_a_prefix_repeats_is_the_prefixs_own() -> None:
     asked = Search(beam=2, no_repeat_ngram=1)
     (found,) = search(
-        RandomTree(5, 3), None, 1, asked, start=START, end=END, limits=[5], forbidden=[START], prefixes=[[3, 3]]
+        RandomTree(5, 3), None, [Request(5, prefix=[3, 3])], asked, start=START, end=END, forbidden=[START]
     )
     assert found[0].tokens[:2] == (3, 3)
     assert 3 not in found[0].tokens[2:]
@@ -102,7 +110,7 @@ def test_what_a_prefix_repeats_is_the_prefixs_own() -> None:
 
 def test_a_minimum_over_the_limit_is_refused() -> None:
     with pytest.raises(InputError, match=r"line 0 must have at least 5 tokens before its end, but its limit is 5"):
-        search(RandomTree(5, 3), None, 1, Search(min_length=5), start=START, end=END, limits=[5])
+        search(RandomTree(5, 3), None, [Request(5, min_length=5)], Search(), start=START, end=END)
 
 
 # ---- coverage --------------------------------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ def test_coverage_ranks_by_equation_14(
     asked = Search.model_validate({**rule, "coverage": beta, "beam": 200, "nbest": 40})
     for method in ("beam", "exhaustive"):
         chosen = asked.model_copy(update={"method": method})
-        found = search(model, padded(sources), 2, chosen, start=START, end=END, limits=[limit] * 2, forbidden=[START])
+        found = search(model, padded(sources), [Request(limit)] * 2, chosen, start=START, end=END, forbidden=[START])
         for source, hypotheses in zip(sources, found, strict=True):
             expected = best_outputs(
                 model,
@@ -181,7 +189,7 @@ def test_coverage_follows_the_beam_and_knows_no_neighbours(seed: int, beam: int,
 
     def of(order: list[int]) -> list[list[tuple[float, tuple[int, ...]]]]:
         picked = padded([sources[line] for line in order])
-        found = search(model, picked, len(order), asked, start=START, end=END, limits=[6] * len(order))
+        found = search(model, picked, [Request(6)] * len(order), asked, start=START, end=END)
         return [[(h.score, h.tokens) for h in hypotheses] for hypotheses in found]
 
     order = random.sample(range(4), 4)
@@ -205,7 +213,7 @@ def test_coverage_without_attention_over_a_source_is_refused() -> None:
             vars(self).update(vars(TinyAttention(5, 1)))
 
     def of(model: Steps, source: Padded | None) -> None:
-        search(model, source, 1, Search(coverage=0.2), start=START, end=END, limits=[3])
+        search(model, source, [Request(3)], Search(coverage=0.2), start=START, end=END)
 
     with pytest.raises(InputError, match=r"records none over its 2 positions \(recorded: nothing\)"):
         of(Silent(), padded([[3, 4]]))
@@ -229,9 +237,9 @@ def test_every_architecture_that_records_its_reading_has_coverage(kind: str, bea
     made = resolve("models", kind)
     model = made(made.Config.model_validate(SIZES[kind]), Specs.of_tokens(9, 9)).eval()
     sources, asked = [[3, 4, 5, 6, 2], [7, 2], [2]], Search(beam=beam, nbest=beam, coverage=0.5)
-    together = search(model, padded(sources), 3, asked, start=1, end=2, limits=[6] * 3)
+    together = search(model, padded(sources), [Request(6)] * 3, asked, start=1, end=2)
     for source, hypotheses in zip(sources, together, strict=True):
-        (alone,) = search(model, padded([source]), 1, asked, start=1, end=2, limits=[6])
+        (alone,) = search(model, padded([source]), [Request(6)], asked, start=1, end=2)
         assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
         assert [h.score for h in alone] == pytest.approx([h.score for h in hypotheses], abs=1e-4)
         assert all(h.score < asked.length.normalised(h.log_probability, len(h.tokens)) + 1e-9 for h in alone)
@@ -276,10 +284,15 @@ def test_groups_are_diverse_beam_search_by_its_definition(
 ) -> None:
     model, source, beam = RandomTree(6, seed), padded([[3, 5, seed % 7]]), groups * width
     asked = {"beam": beam, "nbest": beam, "groups": groups} | ({"diversity": strength} if groups > 1 else {})
-    (found,) = search(model, source, 1, Search.model_validate(asked), start=START, end=END, limits=[limit])
+    (found,) = search(model, source, [Request(limit)], Search.model_validate(asked), start=START, end=END)
     assert {h.tokens for h in found} == slow_groups(model, source, beam, groups, strength, limit)
     together = search(
-        model, padded([[4], [3, 5, seed % 7]]), 2, Search.model_validate(asked), start=START, end=END, limits=[5, limit]
+        model,
+        padded([[4], [3, 5, seed % 7]]),
+        [Request(limit) for limit in [5, limit]],
+        Search.model_validate(asked),
+        start=START,
+        end=END,
     )
     assert together[1] == found
 
@@ -288,7 +301,7 @@ def test_a_token_counts_against_a_later_group_once_for_each_that_said_it() -> No
     # log 0.5 - 0.3 is above log 0.3, and log 0.5 - 0.6 below it: the third group is the first to turn away.
     model = PrefixTable({(): (0, 0, 0.5, 0.3, 0.2)}, otherwise=(0, 1, 0, 0, 0))
     asked = Search(beam=3, nbest=3, groups=3, diversity=0.3)
-    (found,) = search(model, None, 1, asked, start=START, end=END, limits=[2])
+    (found,) = search(model, None, [Request(2)], asked, start=START, end=END)
     assert sorted(h.tokens for h in found) == [(2, END), (2, END), (3, END)]
 
 
@@ -296,13 +309,13 @@ def test_each_group_is_pruned() -> None:
     model = PrefixTable({(): (0, 0, 0.6, 0.4)}, otherwise=(0, 1, 0, 0))  # log 0.6 - log 0.4 = 0.405
     for prune, expected in ((0.4, [(2, END)] * 2), (0.41, [(2, END), (2, END), (3, END), (3, END)])):
         asked = Search(beam=4, nbest=4, groups=2, diversity=0.0, prune=prune)
-        (found,) = search(model, None, 1, asked, start=START, end=END, limits=[2])
+        (found,) = search(model, None, [Request(2)], asked, start=START, end=END)
         assert sorted(h.tokens for h in found) == expected
 
 
 def test_a_strong_penalty_makes_every_group_begin_differently() -> None:
     asked = Search(beam=4, nbest=4, groups=4, diversity=100.0)
-    (found,) = search(RandomTree(9, 2), None, 1, asked, start=START, end=END, limits=[6], forbidden=[START])
+    (found,) = search(RandomTree(9, 2), None, [Request(6)], asked, start=START, end=END, forbidden=[START])
     assert len({h.tokens[0] for h in found}) == 4
 
 
@@ -324,10 +337,11 @@ def test_slots_are_dealt_out_among_banks(banks: list[int], impossible: int) -> N
 def test_a_lattice_holds_all_that_was_weighed(seed: int, beam: int, groups: int, limit: int) -> None:
     groups = min(groups, beam)
     asked, source = Search(beam=beam, nbest=beam, groups=groups), padded([[3, 4], [5], [2, 2, 6]])
-    model, limits = RandomTree(6, seed), [limit, 1, limit + 1]
+    model = RandomTree(6, seed)
     lattices: list = []
-    with_it = search(model, source, 3, asked, start=START, end=END, limits=limits, lattices=lattices)
-    assert with_it == search(model, source, 3, asked, start=START, end=END, limits=limits)
+    requests = [Request(each) for each in (limit, 1, limit + 1)]
+    with_it = search(model, source, requests, asked, start=START, end=END, lattices=lattices)
+    assert with_it == search(model, source, requests, asked, start=START, end=END)
     for lattice, hypotheses in zip(lattices, with_it, strict=True):
         finished = [
             (tuple(lattice.path(time, place)), each.total)
@@ -351,7 +365,7 @@ def test_a_lattice_holds_all_that_was_weighed(seed: int, beam: int, groups: int,
 
 def test_only_a_beam_has_a_lattice() -> None:
     with pytest.raises(InputError, match='method "greedy" has none'):
-        search(RandomTree(5, 1), None, 1, Search(method="greedy"), start=START, end=END, limits=[3], lattices=[])
+        search(RandomTree(5, 1), None, [Request(3)], Search(method="greedy"), start=START, end=END, lattices=[])
 
 
 def test_the_outputs_of_the_oracle_are_all() -> None:

@@ -10,13 +10,15 @@ from tiny_steps import END, START, PrefixTable, RandomTree, padded
 
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.sample import cut, inverse
 from transduce.search.settings import Search
 
 
 def samples(model: PrefixTable | RandomTree, lines: int, limit: int, **settings: object) -> list[Hypothesis]:
     asked = Search.model_validate({"method": "sample", **settings})
-    found = search(model, None, lines, asked, start=START, end=END, limits=[limit] * lines, forbidden=[START])
+    requests = [Request(limit, line=line) for line in range(lines)]
+    found = search(model, None, requests, asked, start=START, end=END, forbidden=[START])
     return [h for row in found for h in row]
 
 
@@ -32,7 +34,7 @@ FAIR = PrefixTable({(): (0, 0.1, 0.5, 0.4), (2,): (0, 0.6, 0.1, 0.3), (3,): (0, 
 def test_outputs_come_as_often_as_the_model_says(draws: int) -> None:
     lines = 4000 // draws
     everything = Search(method="exhaustive", nbest=100)
-    (outputs,) = search(FAIR, None, 1, everything, start=START, end=END, limits=[3], forbidden=[START])
+    (outputs,) = search(FAIR, None, [Request(3)], everything, start=START, end=END, forbidden=[START])
     expected = {h.tokens: math.exp(h.log_probability) * lines * draws for h in outputs}
     observed = Counter(h.tokens for h in samples(FAIR, lines, 3, nbest=draws, seed=11))
     assert len(expected) == 7
@@ -59,8 +61,9 @@ def test_filters(filters: dict[str, float], weights: dict[int, float]) -> None:
 
 def test_the_likeliest_alone_is_greedy() -> None:
     model, source = RandomTree(9, seed=4), padded([[3, 4], [5], [6, 7, 8]])
+    requests = [Request(8, line=line) for line in range(3)]
     one, greedy = (
-        search(model, source, 3, asked, start=START, end=END, limits=[8] * 3)
+        search(model, source, requests, asked, start=START, end=END)
         for asked in (Search(method="sample", top_k=1), Search(method="greedy"))
     )
     assert one == greedy
@@ -69,7 +72,7 @@ def test_the_likeliest_alone_is_greedy() -> None:
 def test_the_seed_and_the_line_choose_the_sample() -> None:
     def drawn(seed: int, line: int) -> tuple[int, ...]:
         asked = Search(method="sample", seed=seed)
-        found = search(RandomTree(50, seed=4), None, 1, asked, start=START, end=END, limits=[20], lines=[line])
+        found = search(RandomTree(50, seed=4), None, [Request(20, line=line)], asked, start=START, end=END)
         return found[0][0].tokens
 
     assert drawn(1, 5) == drawn(1, 5)

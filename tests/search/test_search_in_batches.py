@@ -11,6 +11,7 @@ from transduce.models.protocols import Steps
 from transduce.search.dispatch import search
 from transduce.search.forced import forced
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.request import Request
 from transduce.search.settings import Search
 
 METHODS = [
@@ -33,19 +34,8 @@ def searched(
     model: Steps, corpus: list[tuple[list[int], int, list[int]]], order: list[int], asked: Search
 ) -> list[list[Hypothesis]]:
     source = padded([corpus[line][0] for line in order])
-    limits, prefixes = [corpus[line][1] for line in order], [corpus[line][2] for line in order]
-    return search(
-        model,
-        source,
-        len(order),
-        asked,
-        start=START,
-        end=END,
-        limits=limits,
-        prefixes=prefixes,
-        lines=order,
-        forbidden=[START],
-    )
+    requests = [Request(corpus[line][1], prefix=corpus[line][2], line=line) for line in order]
+    return search(model, source, requests, asked, start=START, end=END, forbidden=[START])
 
 
 def assert_same(some: list[Hypothesis], others: list[Hypothesis]) -> None:

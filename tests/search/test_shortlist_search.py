@@ -16,6 +16,7 @@ from torch import Tensor
 from transduce.core.errors import InputError, TransduceError
 from transduce.models.protocols import Steps
 from transduce.search.dispatch import search
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.search.shortlist import restricted
 from transduce.search.word_lists import words_of
@@ -55,9 +56,18 @@ class Restricted:
         return torch.tensor(rows, dtype=torch.float64).log(), state
 
 
-def searched(model: Any, sources: list[list[int]], asked: dict[str, Any], **more: Any) -> Any:
-    given: dict[str, Any] = {"start": START, "end": END, "limits": [5] * len(sources), "forbidden": [START, 2]}
-    return search(model, padded(sources), len(sources), Search.model_validate(asked), **{**given, **more})
+def searched(
+    model: Any,
+    sources: list[list[int]],
+    asked: dict[str, Any],
+    limit: int = 5,
+    prefixes: list[list[int]] | None = None,
+    **more: Any,
+) -> Any:
+    settings = Search.model_validate(asked)
+    requests = [Request(limit, min_length=settings.min_length, prefix=each) for each in prefixes or [()] * len(sources)]
+    given: dict[str, Any] = {"start": START, "end": END, "forbidden": [START, 2]}
+    return search(model, padded(sources), requests, settings, **{**given, **more})
 
 
 def said_of(row: Tensor) -> set[int]:
@@ -71,11 +81,11 @@ def said_of(row: Tensor) -> set[int]:
 def test_it_is_a_model_that_says_nothing_else(asked: dict[str, Any], seed: int) -> None:
     allowed_BV = lists(seed)
     for model in (RandomTree(VOCABULARY, seed), TinyAttention(VOCABULARY, seed)):
-        together = searched(model, SOURCES, asked, shortlist=allowed_BV, lines=[0, 0, 0])
+        together = searched(model, SOURCES, asked, shortlist=allowed_BV)
         for row, source in enumerate(SOURCES):
             plain = Restricted(model, said_of(allowed_BV[row]))
-            [expected] = searched(plain, [source], asked, forbidden=[START], lines=[0])
-            [alone] = searched(model, [source], asked, shortlist=allowed_BV[row : row + 1], lines=[0])
+            [expected] = searched(plain, [source], asked, forbidden=[START])
+            [alone] = searched(model, [source], asked, shortlist=allowed_BV[row : row + 1])
             for mine in (together[row], alone):
                 assert [each.tokens for each in mine] == [each.tokens for each in expected]
                 assert [each.score for each in mine] == pytest.approx([each.score for each in expected])
@@ -85,7 +95,7 @@ def test_it_is_a_model_that_says_nothing_else(asked: dict[str, Any], seed: int) 
 @given(seed=st.integers(0, 10**6))
 def test_all_outputs_of_the_list_and_no_others(seed: int) -> None:
     model, row_1V = RandomTree(VOCABULARY, seed), lists(seed, 1)
-    [found] = searched(model, [[3, 4]], {"method": "exhaustive", "nbest": 9999}, shortlist=row_1V, limits=[3])
+    [found] = searched(model, [[3, 4]], {"method": "exhaustive", "nbest": 9999}, shortlist=row_1V, limit=3)
     others = sorted(said_of(row_1V[0]) - {END})
     outputs = [(*words, END) for length in range(3) for words in itertools.product(others, repeat=length)]
     outputs += itertools.product(others, repeat=3)
@@ -121,9 +131,7 @@ def test_what_is_impossible_stays_so() -> None:
     assert restricted(values_NV, allowed_NV).tolist() == [[-torch.inf, -torch.inf]]
     model = PrefixTable({}, [0.0, 0.0, 1.0])
     with pytest.raises(TransduceError, match="gives probability 0 to every output"):
-        search(
-            model, None, 1, Search(), start=START, end=END, limits=[2], shortlist=torch.zeros(1, 3, dtype=torch.bool)
-        )
+        search(model, None, [Request(2)], Search(), start=START, end=END, shortlist=torch.zeros(1, 3, dtype=torch.bool))
 
 
 def test_lists_one_behind_the_other() -> None:

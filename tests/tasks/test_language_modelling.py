@@ -110,7 +110,7 @@ def test_a_request_imposes_its_prompt_and_stays_in_the_context(tmp_path: Path) -
     made = task(tmp_path)
     request = made.request(made.target.encode(["one two"])[0], Search(max_length_offset=9))
     assert (request.source, len(request.prefix), request.limit) == (None, 2, 4)
-    assert (request.least, made.request(made.target.encode(["one two"])[0], Search(min_length=3)).least) == (
+    assert (request.min_length, made.request(made.target.encode(["one two"])[0], Search(min_length=3)).min_length) == (
         2,
         5,
     )  # beside the prompt

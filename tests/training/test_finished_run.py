@@ -15,7 +15,7 @@ from random_models import language_model, translator
 from transduce.attention import capture
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
-from transduce.inference.decode import decode
+from transduce.inference.decode import SearchPredictor
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.event_log import read_log
 from transduce.search.settings import Search
@@ -117,7 +117,7 @@ def test_the_attention_shown_is_that_of_the_greedy_translation() -> None:
     shown = attention_shown(pipeline.model, pipeline.task, "ba de fi go")
     assert shown is not None
     rows, columns, weights_TS = shown
-    [found] = decode(pipeline.model, pipeline.task, ["ba de fi go"], Search(method="greedy"))
+    [found] = SearchPredictor(pipeline.task).predict(pipeline.model, ["ba de fi go"], Search(method="greedy"))
     assert columns == ["ba", "de", "fi", "go", "</s>"]
     assert rows == [*found.tokens, *(["</s>"] if found.ended else [])]
     np.testing.assert_allclose(weights_TS.sum(axis=1), 1, rtol=1e-5)

@@ -14,7 +14,7 @@ from random_models import sentences, translator
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.data.pair_files import PairFiles
-from transduce.inference.decode import decode
+from transduce.inference.decode import SearchPredictor
 from transduce.inference.likelihood import dataset_likelihood
 from transduce.metrics.bleu import bleu
 from transduce.recipe.training import TrainingConfig
@@ -59,7 +59,10 @@ def test_it_measures_what_search_and_scoring_measure_and_touches_nothing(tmp_pat
     assert all(torch.equal(a, b) for a, b in zip(before, pipeline.model.parameters(), strict=True))
     some = spread(pairs, 10)
     greedy = Search(method="greedy")
-    outputs = [each.text for each in decode(pipeline.model, pipeline.task, [source for source, _ in some], greedy)]
+    outputs = [
+        each.text
+        for each in SearchPredictor(pipeline.task).predict(pipeline.model, [source for source, _ in some], greedy)
+    ]
     assert metrics["bleu"] == bleu(outputs, [reference for _, reference in some]).value
     assert metrics["loss"] == dataset_likelihood(pipeline.model, pipeline.task, store).loss
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))

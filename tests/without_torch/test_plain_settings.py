@@ -1,23 +1,31 @@
 """Settings of a search without torch are those of every search, as far as it has them."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.search.plain_settings import BOUNDS, DEFAULTS, NEEDS_STEPS, UNREAD, PlainSearch
+from transduce.search.keys import DEFAULTS, KEYS
+from transduce.search.plain_settings import READ, PlainSearch
 from transduce.search.settings import Search, search_settings
 
 EVERY = Search()
 
 
 def test_every_key_is_read_or_refused_or_means_nothing() -> None:
-    assert {*DEFAULTS, *NEEDS_STEPS, *UNREAD} == {*Search.model_fields}
-    for name, value in {**DEFAULTS, **NEEDS_STEPS}.items():
-        assert getattr(EVERY, name) == value
+    assert {*KEYS} == {*Search.model_fields}
+    assert EVERY.model_dump() == DEFAULTS
+    for name, key in KEYS.items():
+        kind = Search.model_fields[name].annotation
+        optional = type(None) in get_args(kind)
+        assert optional == (key.default is None)
+        if isinstance(key.kind, type):
+            assert key.kind in (get_args(kind) if optional else (kind,))
+        else:
+            assert {*key.kind} <= {*get_args(kind)}
 
 
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("name", [name for name, key in READ.items() if key.bounds])
 @pytest.mark.parametrize("value", [-1, 0, 0.5, 1, 2, 10, 11, 1001, 10_001, 100_001, None, True, "3", float("nan")])
 def test_values_are_accepted_and_refused_alike(name: str, value: Any) -> None:
     if isinstance(value, bool | str) or (
@@ -34,7 +42,7 @@ def test_values_are_accepted_and_refused_alike(name: str, value: Any) -> None:
             PlainSearch.of(asked)
     else:
         found = PlainSearch.of(asked)
-        assert {key: getattr(found, key) for key in DEFAULTS} == {key: getattr(expected, key) for key in DEFAULTS}
+        assert {key: getattr(found, key) for key in READ} == {key: getattr(expected, key) for key in READ}
         assert found.limit(7) == expected.limit(7)
         assert found.length == expected.length
 
@@ -49,7 +57,7 @@ def test_values_are_accepted_and_refused_alike(name: str, value: Any) -> None:
 def test_what_is_asked_for_replaces_the_recipes(recipe: dict[str, Any], asked: dict[str, Any]) -> None:
     expected = search_settings(Search(**recipe), asked)
     found = PlainSearch.asked(Search(**recipe).model_dump(exclude_none=True), asked)
-    assert {key: getattr(found, key) for key in DEFAULTS} == {key: getattr(expected, key) for key in DEFAULTS}
+    assert {key: getattr(found, key) for key in READ} == {key: getattr(expected, key) for key in READ}
 
 
 @pytest.mark.parametrize("asked", [{"method": "greedy", "nbest": 2}, {"beam": 2, "nbest": 3}])

@@ -14,6 +14,7 @@ from random_models import language_model, model_file, sentences
 from served import ENVIRONMENT, serving, start, write_model
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
+from transduce.inference.options import PredictionOptions
 from transduce.pipeline.pipeline import load
 from transduce.serve.kernels_model import KernelsModel
 from transduce.serve.models import Model
@@ -187,7 +188,7 @@ def test_settings_of_search_are_those_of_the_command(path: Path) -> None:
     for use in (KERNELS, TORCH):
         served = Model("it", path, use._replace(search=search)).current.served
         assert (served.search.method, served.search.beam, served.search.alpha) == ("greedy", 3, 0.5)
-        found = served.predict(["ba be bi"], split="auto", long="split")
+        found = served.predict(["ba be bi"], PredictionOptions())
         assert found == load(path, device="cpu").predict(["ba be bi"], **search)
 
 
@@ -203,5 +204,5 @@ def test_a_replaced_file_is_served_and_looked_into_anew(path: Path, tmp_path: Pa
     assert isinstance(model.current.served, KernelsModel)
     text = "ba be bi"
     other = load(file, device="cpu").predict(text)
-    assert model.current.served.predict([text], split="auto", long="split") == [other]
+    assert model.current.served.predict([text], PredictionOptions()) == [other]
     assert model.current.pipeline.predict(text) == other

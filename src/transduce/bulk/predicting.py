@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.job import Advance, BulkEngine, BulkJob
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 
 if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
+    from transduce.inference.loaded_model import LoadedModel
 
 Row = dict[str, Any]
 
@@ -21,33 +24,35 @@ class PredictingWorker:
     A row has its "text", and may have an "id" and what is "wanted" of the output, as `wanted_row` writes it.
 
     Args:
-        settings: "load", of `transduce.load`; "predict", of `Pipeline.predict`; "form", a name in `FORMS`. With "parts"
-            each block is a file of its own, whose lines are counted from 0; with "part_seeds" it has a seed of its own.
+        settings: "load", of `transduce.load`; "predict", as `PredictionOptions.to_table` writes them; "form", a name in
+            `FORMS`. With "parts" each block is a file of its own, whose lines are counted from 0; with "part_seeds" it
+            has a seed of its own.
         models: the model files.
         pipeline: the model, where it is loaded already: a `Pipeline`, or a `Translator` of the kernels alone.
     """
 
-    def __init__(self, settings: dict[str, Any], models: list[Path], pipeline: Any = None) -> None:
+    def __init__(self, settings: dict[str, Any], models: list[Path], pipeline: "LoadedModel | None" = None) -> None:
         self._settings = settings
         self._pipeline = pipeline or _loaded(models, settings["load"])
 
     def answer(self, block: LineBlock, advance: Advance) -> dict[str, Any]:
         """{"outputs": one for each row, "told": what a person should know}."""
         told: list[str] = []
-        settings, options = self._settings, dict(self._settings["predict"])
-        if settings.get("part_seeds"):
-            options["seed"] += block.number
-        if any("wanted" in row for row in block.rows):
-            options["wanted"] = [_constraints(row) for row in block.rows]
-        found = self._pipeline.predict(
-            [row["text"] for row in block.rows],
-            tell=told.append,
-            advance=advance,
-            first=0 if settings.get("parts") else block.first,
-            **options,
+        options = self._options_of(block)
+        found = self._pipeline.predict_all(
+            [row["text"] for row in block.rows], replace(options, tell=told.append, advance=advance)
         )
-        form = FORMS[settings["form"]]
+        form = FORMS[self._settings["form"]]
         return {"outputs": [form(each, row) for each, row in zip(found, block.rows, strict=True)], "told": told}
+
+    def _options_of(self, block: LineBlock) -> PredictionOptions:
+        """Those of the job, with what is a block's own."""
+        settings, options = self._settings, PredictionOptions.of(self._settings["predict"])
+        if settings.get("part_seeds"):
+            options = replace(options, search={**options.search, "seed": options.search["seed"] + block.number})
+        if any("wanted" in row for row in block.rows):
+            options = replace(options, wanted=[_constraints(row) for row in block.rows])
+        return replace(options, first=0 if settings.get("parts") else block.first)
 
 
 def outputs(
@@ -64,7 +69,7 @@ def outputs(
         yield from answer["outputs"]
 
 
-def _loaded(models: list[Path], use: dict[str, Any]) -> Any:
+def _loaded(models: list[Path], use: dict[str, Any]) -> "LoadedModel":
     from transduce.pipeline.pipeline import load
 
     return load(models, **use)

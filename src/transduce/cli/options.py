@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from transduce.cli.search_options import option_of
+from transduce.search.keys import KEYS
+
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
     from transduce.data.pair_inputs import AskedColumns
@@ -91,20 +94,9 @@ Output = Annotated[
 To = Annotated[
     str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
 ]
-Shortlist = Annotated[
-    int | None,
-    typer.Option(
-        help="Allow only this many candidates for each source token, which is faster. See transduce shortlist."
-    ),
-]
-Beam = Annotated[int | None, typer.Option(help="The beam width. 1 is greedy search.")]
-Prune = Annotated[
-    float | None,
-    typer.Option(
-        help="Drop hypotheses that are this many nats less likely than the best. 1.5 is faster and gives nearly the "
-        "same results."
-    ),
-]
+Shortlist = option_of(KEYS["shortlist"])
+Beam = option_of(KEYS["beam"])
+Prune = option_of(KEYS["prune"])
 
 
 def asked_columns(source: list[str] | None, target: str | None) -> "AskedColumns | None":

@@ -6,6 +6,7 @@ Its other verb is in `transduce.cli.runtime_serve`.
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transduce.cli.process import run
@@ -73,6 +74,7 @@ def predict(given: argparse.Namespace) -> None:
     from transduce.cli.text import bar, is_terminal, read_source, tell
     from transduce.core.errors import InputError
     from transduce.data.tags import require_language
+    from transduce.inference.options import PredictionOptions
     from transduce.without_torch.translator import load
 
     if given.source is not None and given.text is not None:
@@ -81,15 +83,17 @@ def predict(given: argparse.Namespace) -> None:
     models, search = models_and_search(given.model, {key: getattr(given, key) for key in keys})
     refuse_texts(models)
     model = load(models, ensemble=given.ensemble, precision=given.precision, threads=given.threads, search=search)
-    how = {"split": given.split, "long": given.long, "to": given.to, "tell": tell, **search}
+    options = PredictionOptions(
+        given.batch_size, given.split, given.long, tell, to=given.to, workers=given.workers, search=search
+    )
     if given.source is None and given.text is None and is_terminal(sys.stdin):
-        answer(lambda line: model.predict([line], **how), writer(given.json))
+        answer(lambda line: model.predict_all([line], options), writer(given.json))
         return
     lines = [given.text] if given.text is not None else read_source(given.source)
     if not given.to and lines:
-        require_language(model.source, lines)
+        require_language(model.source_tokenizer, lines)
     with bar("predicting", len(lines)) as advance:
-        found = model.predict(lines, batch_size=given.batch_size, workers=given.workers, advance=advance, **how)
+        found = model.predict_all(lines, replace(options, advance=advance))
     write = writer(given.json, given.text is not None)
     for prediction in found:
         write(prediction, {})

@@ -33,7 +33,7 @@ from transduce.core.trust import allow_code
 from transduce.metrics.evaluate import KNOWN
 from transduce.recipe.recipe import STAGES, Recipe, Table, lay_over, parse_recipe, read_table
 from transduce.search.dispatch import AT_ONCE, only_method
-from transduce.search.plain_settings import READ_BY_ONE
+from transduce.search.keys import READ_BY_ONE
 from transduce.search.settings import Search, search_settings
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transduce.attention import capture
 from transduce.core.errors import InputError
 from transduce.data.collate import padded
-from transduce.inference.request import generating
+from transduce.inference.generates import generating
 from transduce.interpret.token_spans import Side, end_token, read_tokens, side
 from transduce.interpret.words import by_words
 from transduce.models.protocols import Encodes

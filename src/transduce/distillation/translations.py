@@ -32,7 +32,9 @@ from transduce.data.corpus import TextFile, read_text
 from transduce.data.files import fingerprint, writing
 from transduce.data.pair_files import PairFiles
 from transduce.data.tags import languages_of
+from transduce.inference.options import PredictionOptions
 from transduce.inference.protocols import Advance
+from transduce.inference.sentences import Split
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.environment import library_versions
 from transduce.search.settings import Search
@@ -90,9 +92,12 @@ def distil(
         advance(plan["lines"])
     else:
         apart = method == BACKTRANSLATION and search.method == "sample"
-        split = "auto" if method == BACKTRANSLATION else "none"  # a line of monolingual text may hold several sentences
+        split: Split = (
+            "auto" if method == BACKTRANSLATION else "none"
+        )  # a line of monolingual text may hold several sentences
+        options = PredictionOptions(batch_size, split, workers=workers, search=search.model_dump())
         how = {
-            "predict": {"split": split, "batch_size": batch_size, "workers": workers, **search.model_dump()},
+            "predict": options.to_table(),
             "form": "pair",
             "parts": True,
             "part_seeds": apart,

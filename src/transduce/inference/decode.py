@@ -8,22 +8,38 @@ import torch
 from torch import Tensor, nn
 
 from transduce.core.errors import InputError
-from transduce.data.columns.protocols import Column, Encoded
+from transduce.data.columns.protocols import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.inference.batches import by_length, check_batch_size
 from transduce.inference.constraints import ConstraintCompiler, Constraints
+from transduce.inference.generates import Generates
 from transduce.inference.inputs import sources
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction, unmet
 from transduce.inference.protocols import Advance
-from transduce.inference.request import Generates, Request
+from transduce.inference.splitting import Pieces
 from transduce.runtime.workers import each
 from transduce.search import fused_search
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
-from transduce.search.request import OnStep
+from transduce.search.request import OnStep, Request
 from transduce.search.settings import Search
+
+
+@dataclass(frozen=True)
+class SearchedModel:
+    """A model whose outputs are found by search, and what it reads and writes with.
+
+    others: the tasks of an ensemble's further members, which read each text in their own tokens.
+    lexicon: what a shortlist is made of; None = there is none.
+    """
+
+    model: nn.Module
+    task: Generates
+    others: Sequence[Generates] = ()
+    lexicon: Lexicon | None = None
 
 
 @dataclass(frozen=True)
@@ -41,95 +57,131 @@ class SearchPredictor:
         advance: Advance | None = None,
     ) -> list[Prediction]:
         """See `decode`; without settings greedily, or as a model that has no next token goes quickest."""
-        return decode(model, self.task, texts, settings or quickest(model), batch_size, advance=advance)
+        pieces = Pieces.whole(texts, reads(self.task).encode(texts))
+        options = PredictionOptions(batch_size=batch_size, advance=advance)
+        return decode(SearchedModel(model, self.task), pieces, settings or quickest(model), options)
 
 
 def decode(
-    model: nn.Module,
-    task: Generates,
-    texts: Sequence[str],
+    searched: SearchedModel,
+    pieces: Pieces,
     settings: Search,
-    batch_size: int = 64,
-    lines: Sequence[int] | None = None,
-    advance: Advance | None = None,
-    wanted: Sequence[Constraints] | None = None,
-    others: Sequence[Generates] = (),
-    lattice: bool = False,
-    workers: int = 1,
-    lexicon: Lexicon | None = None,
-    on_step: OnStep | None = None,
-    encoded: Sequence[Encoded] | None = None,
+    options: PredictionOptions,
+    wants: Sequence[Constraints] = (),
     unprompted: bool = False,
 ) -> list[Prediction]:
-    """Predict an output for each text, in order. A text without tokens gives an empty prediction.
+    """Predict an output for each piece, in order. One without tokens gives an empty prediction.
 
     Args:
-        batch_size: texts searched together, or fewer where they are very long; like lengths are put together, whatever
-            their order.
-        lines: the number of each text in its file, from 0, which seeds its samples.
-        wanted: phrases that each output must or must not hold, and how it begins.
-        others: the tasks of an ensemble's further members, which read each text in their own tokens.
-        lattice: keep everything that a beam weighed.
-        workers: search side by side, with one thread each: threads where a search is one call, else processes.
-        lexicon: what a shortlist that the settings ask for is made of.
-        on_step: called with a `transduce.search.request.Step` after each token of a batch's search; its rows are
-            indices into `texts`. It is called in this process, so it requires workers = 1.
-        encoded: the ids of each text, where they are known already.
+        pieces: of texts, whose numbers seed their samples.
+        options: of these, those about speed are read, and `lattice`, `advance` and `on_step`.
+        wants: of each text, phrases that its output must or must not hold, and how it begins; none: of all nothing.
         unprompted: a text without tokens is a prompt of nothing, with which a language model begins.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
             for that the lexicon does not hold.
     """
-    check_batch_size(batch_size)
-    _refuse_unequal_readings(task, others, settings)
-    if settings.shortlist is not None:
-        _check_shortlist(task, settings.shortlist, lexicon)
-    if on_step and workers > 1:
-        raise InputError(f"on_step is called in this process and requires workers = 1; got workers = {workers}.")
-    numbers = range(len(texts)) if lines is None else lines
-    encoded = _reads(task).encode(texts) if encoded is None else encoded
-    wanted = wanted or [Constraints()] * len(texts)
-    requests, predictions = _asked(task, texts, encoded, settings, numbers, wanted, unprompted)
+    _check(searched, settings, options)
+    texts, model, advance = pieces.read, searched.model, pieces.advancing(options.advance)
+    requests, predictions = _asked(searched.task, pieces, texts, settings, wants, unprompted)
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
     if advance:
         advance(len(predictions))
-    places_asked = list(requests)
-    together = by_length(map(_work, requests.values()), batch_size, longest_first=True)
-    batches = [[places_asked[row] for row in rows] for rows in together]
+    of_batch = _BatchSearch(searched, texts, requests, settings, options)
+    batches = of_batch.batches()
+    found = each(
+        lambda number: of_batch.search(batches[number]), len(batches), options.workers, of_batch.outside(batches)
+    )
+    for places, outputs in zip(batches, found, strict=True):
+        predictions |= of_batch.predictions(places, *outputs)
+        if advance:
+            advance(len(places))
+    return [predictions[place] for place in range(len(texts))]
 
-    def read(places: list[int]) -> list[list[Request]]:
-        """As each member of an ensemble reads them."""
-        listed = [texts[place] for place in places]
-        others_read = ([other.request(ids, settings) for ids in _reads(other).encode(listed)] for other in others)
-        return [[requests[place] for place in places], *others_read]
 
-    def searched(number: int) -> tuple[list[list[Hypothesis]], list[Lattice] | None]:
-        places = batches[number]
-        lattices: list[Lattice] | None = [] if lattice else None
-        members = read(places)
-        shortlist = _shortlist(lexicon, members[0], settings, task)
-        lined, told = [numbers[place] for place in places], _told(on_step, places)
-        return _search(model, task, members, lined, settings, lattices, shortlist, told), lattices
+@dataclass(frozen=True)
+class _BatchSearch:
+    """What one call of `decode` searches, by batches of places in `texts`.
 
-    outside = False
-    if workers > 1 and len(batches) > 1 and not lattice:
-        outside = _goes_in_one_call(model, read(batches[-1][-1:]), list(requests.values()), settings)
-    for places, (found, lattices) in zip(batches, each(searched, len(batches), workers, outside), strict=True):
+    requests: by place, of the texts with tokens.
+    """
+
+    searched: SearchedModel
+    texts: Sequence[str]
+    requests: dict[int, Request]
+    settings: Search
+    options: PredictionOptions
+
+    def batches(self) -> list[list[int]]:
+        """Those of like lengths together, the longest first."""
+        places = list(self.requests)
+        together = by_length(map(_work, self.requests.values()), self.options.batch_size, longest_first=True)
+        return [[places[row] for row in rows] for rows in together]
+
+    def outside(self, batches: Sequence[Sequence[int]]) -> bool:
+        """Whether workers can be threads, as all searches are calls outside of Python."""
+        if self.options.workers <= 1 or len(batches) <= 1 or self.options.lattice:
+            return False
+        asked = list(self.requests.values())
+        return _goes_in_one_call(self.searched.model, self.read(batches[-1][-1:]), asked, self.settings)
+
+    def read(self, places: Sequence[int]) -> list[list[Request]]:
+        """The requests as each member of an ensemble reads them; of one model alone, as it does."""
+        texts = [self.texts[place] for place in places]
+        others = (
+            [other.request(ids, self.settings) for ids in reads(other).encode(texts)] for other in self.searched.others
+        )
+        return [[self.requests[place] for place in places], *others]
+
+    def search(self, places: Sequence[int]) -> tuple[list[list[Hypothesis]], list[Lattice] | None]:
+        """The hypotheses for each place, and a lattice of each where they are asked for."""
+        members, lattices = self.read(places), list[Lattice]() if self.options.lattice else None
+        model, task, [requests, *_] = self.searched.model, self.searched.task, members
+        device, target = next(model.parameters()).device, task.columns["target"]
+        assert isinstance(target, Tokens)
+        found = search(
+            model,  # type: ignore[arg-type]
+            sources([[request.source for request in each] for each in members], device),
+            requests,
+            self.settings,
+            start=task.start,
+            end=task.end,
+            forbidden=target.unwritten,
+            lattices=lattices,
+            shortlist=_shortlist(self.searched.lexicon, requests, self.settings, task),
+            on_step=_told(self.options.on_step, places),
+            device=device,
+        )
+        return found, lattices
+
+    def predictions(
+        self, places: Sequence[int], found: Sequence[Sequence[Hypothesis]], lattices: Sequence[Lattice] | None
+    ) -> dict[int, Prediction]:
+        """What `search` found, as text, by place."""
+        task, predictions = self.searched.task, {}
         for row, (place, hypotheses) in enumerate(zip(places, found, strict=True)):
-            constraint = requests[place].constraint
-            found_here = Prediction.from_hypotheses(
-                texts[place],
+            constraint = self.requests[place].constraint
+            predictions[place] = Prediction.from_hypotheses(
+                self.texts[place],
                 hypotheses,
                 task.tokenizers["target"],
                 constraint.phrases if constraint else None,
                 lattices[row] if lattices else None,
             )
-            predictions[place] = task.read_back(found_here)
-        if advance:
-            advance(len(places))
-    return [predictions[place] for place in range(len(texts))]
+        return {place: task.read_back(each) for place, each in predictions.items()}
+
+
+def _check(searched: SearchedModel, settings: Search, options: PredictionOptions) -> None:
+    """Raises InputError for what cannot be, whatever the texts."""
+    check_batch_size(options.batch_size)
+    _refuse_unequal_readings(searched.task, searched.others, settings)
+    if settings.shortlist is not None:
+        _check_shortlist(searched.task, settings.shortlist, searched.lexicon)
+    if options.on_step and options.workers > 1:
+        workers = options.workers
+        raise InputError(f"on_step is called in this process and requires workers = 1; got workers = {workers}.")
 
 
 def _told(on_step: OnStep | None, places: Sequence[int]) -> OnStep | None:
@@ -140,18 +192,17 @@ def _told(on_step: OnStep | None, places: Sequence[int]) -> OnStep | None:
     return lambda step: tell(step._replace(rows=place_B[step.rows]))
 
 
-def _reads(task: Generates) -> Column:
+def reads(task: Generates) -> Column:
     """The column of what goes in."""
     return task.columns.get("source") or task.columns["target"]
 
 
 def _asked(
     task: Generates,
+    pieces: Pieces,
     texts: Sequence[str],
-    encoded: Sequence[Encoded],
     settings: Search,
-    numbers: Sequence[int],
-    wanted: Sequence[Constraints],
+    wants: Sequence[Constraints],
     unprompted: bool,
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
@@ -159,19 +210,20 @@ def _asked(
     Raises:
         InputError: what is wanted cannot be; all such lines are named.
     """
-    demands = ConstraintCompiler(task.tokenizers["target"]) if any(wanted) else None
+    demands = ConstraintCompiler(task.tokenizers["target"]) if any(wants) else None
     requests: dict[int, Request] = {}
     predictions: dict[int, Prediction] = {}
     problems = []
-    for place, (text, ids) in enumerate(zip(texts, encoded, strict=True)):
+    for place, (text, ids, owner) in enumerate(zip(texts, pieces.ids, pieces.owners, strict=True)):
+        line, wanted = pieces.first + owner, wants[owner] if wants else Constraints()
         try:
             if not unprompted and (not len(ids) or not text.strip()):
-                predictions[place] = task.read_back(_nothing(text, wanted[place], demands))
+                predictions[place] = task.read_back(_nothing(text, wanted, demands))
             else:
                 request = task.formed(task.request(ids, settings), text)
-                requests[place] = _demanded(request, wanted[place], demands)
+                requests[place] = _demanded(replace(request, line=line), wanted, demands)
         except InputError as error:
-            problems += [f"line {numbers[place] + 1}: {problem}" for problem in error.problems]
+            problems += [f"line {line + 1}: {problem}" for problem in error.problems]
     if problems:
         raise InputError(problems)
     return requests, predictions
@@ -210,7 +262,7 @@ def _goes_in_one_call(
 ) -> bool:
     """Whether all searches are calls outside of Python; tried on the shortest text, as each member reads it."""
     source = sources([[request.source for request in each] for each in shortest], next(model.parameters()).device)
-    if source is None or any(each.prefix or each.constraint or each.grammar or each.least for each in requests):
+    if source is None or any(each.prefix or each.constraint or each.grammar or each.min_length for each in requests):
         return False
     return fused_search.suits(model, source, max(request.limit for request in requests), settings)
 
@@ -235,38 +287,3 @@ def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler
         raise InputError("a language model continues its text: put the prefix at the end of the text.")
     prefix = [*request.prefix, *demands.prefix(wanted)]
     return replace(request, prefix=prefix, constraint=demands.constraint(wanted))
-
-
-def _search(
-    model: Any,
-    task: Generates,
-    members: Sequence[Sequence[Request]],
-    lines: list[int],
-    settings: Search,
-    lattices: list[Lattice] | None,
-    shortlist: Tensor | None,
-    on_step: OnStep | None,
-) -> list[list[Hypothesis]]:
-    """members: the requests as each member of an ensemble reads them; of one alone, as the model does."""
-    device = next(model.parameters()).device
-    requests, target = members[0], task.columns["target"]
-    assert isinstance(target, Tokens)
-    return search(
-        model,
-        sources([[request.source for request in each] for each in members], device),
-        len(requests),
-        settings,
-        start=task.start,
-        end=task.end,
-        limits=[request.limit for request in requests],
-        prefixes=[request.prefix for request in requests],
-        lines=lines,
-        forbidden=target.unwritten,
-        least=[request.least for request in requests],
-        constraints=[request.constraint for request in requests],
-        grammars=[request.grammar for request in requests],
-        lattices=lattices,
-        shortlist=shortlist,
-        on_step=on_step,
-        device=device,
-    )

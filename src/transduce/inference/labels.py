@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
+from torch import Tensor
 
-from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
-from transduce.inference.batches import by_length
+from transduce.inference.batch_predictor import counting, predict_in_batches
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
@@ -52,7 +51,6 @@ class LabelPredictor:
 
     columns: Columns
 
-    @torch.inference_mode()
     def predict(
         self,
         model: Any,
@@ -63,17 +61,17 @@ class LabelPredictor:
     ) -> list[LabelPrediction]:
         """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
         texts, reads, labels = [self.shown(text) for text in texts], self.columns["source"], self.columns["target"]
-        names, device = labels.tokens(range(labels.spec.size)), next(model.parameters()).device
+        names = labels.tokens(range(labels.spec.size))
         encoded = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
-        found: dict[int, LabelPrediction] = {}
-        for places in by_length(map(len, encoded), self.together(batch_size, len(texts))):
-            batch = reads.collate_texts([encoded[place] for place in places])
-            normed_BC = model.eval().classify(map_tree(lambda each: each.to(device), batch)).double().log_softmax(-1)
-            for place, row in zip(places, normed_BC.tolist(), strict=True):
-                found[place] = self.completed(_prediction(texts[place], names, row), model, names)
-            if advance:
-                advance(len(places))
-        return [found[place] for place in range(len(texts))]
+
+        def run(inputs: Any) -> list[list[float]]:
+            normed_BC: Tensor = model.classify(inputs).double().log_softmax(-1)
+            return normed_BC.tolist()
+
+        together, done = self.together(batch_size, len(texts)), counting(advance)
+        found = predict_in_batches(model, encoded, reads.collate_texts, run, map(len, encoded), together, done)
+        made = (_prediction(text, names, row) for text, row in zip(texts, found, strict=True))
+        return [self.completed(each, model, names) for each in made]
 
     def shown(self, text: str) -> str:
         """The source of a prediction: the text as it came."""

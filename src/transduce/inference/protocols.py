@@ -10,7 +10,7 @@ Advance = Callable[[int], None]  # told how many more texts are done
 
 
 class Predictor(Protocol):
-    """Texts in, predictions out; each is what it would be alone."""
+    """Texts in, predictions out; each is what it would be alone. Search is one, the likeliest label another."""
 
     def predict(
         self,

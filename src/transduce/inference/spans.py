@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from transduce.data.columns.question_context import QuestionContext
+from transduce.data.columns.question_context import Passage, QuestionContext
 from transduce.data.structures.squad import cut
-from transduce.inference.batches import by_length
+from transduce.inference.batch_predictor import predict_in_batches
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -261,26 +260,31 @@ class SpanPredictor:
             told.append(Likelihood(sum(each), len(each), (answer,) * len(each), each, "span"))
         return told
 
-    @torch.inference_mode()
     def _looked(
         self, model: Any, found: Sequence[Window], batch_size: int, advance: Advance | None
-    ) -> Iterator[tuple[Window, Numbers, Numbers]]:
+    ) -> list[tuple[Window, Numbers, Numbers]]:
         """Each window with the log-probabilities (S + 1,) of its first and last tokens, the end token last."""
-        device = next(model.parameters()).device
         waiting = np.bincount([each.text for each in found]) if found else np.zeros(0, np.int64)
-        looked: dict[int, tuple[Numbers, Numbers]] = {}
-        for places in by_length((len(window.row) for window in found), batch_size):
-            batch = self.column.collate([found[place].row for place in places])
-            passage = type(batch)(*(each.to(device) for each in batch))
-            sides = [each.double().log_softmax(-1).cpu().numpy() for each in model.eval().point(passage)]
-            for row, place in enumerate(places):
-                length = found[place].tokens + 1
-                looked[place] = (sides[0][row, :length], sides[1][row, :length])
+
+        def done(places: Sequence[int]) -> None:
+            for place in places:
                 waiting[found[place].text] -= 1
             if advance:
                 advance(sum(int(waiting[text] == 0) for text in {found[place].text for place in places}))
-        for place, window in enumerate(found):
-            yield (window, *looked[place])
+
+        def run(passage: Passage) -> Iterator[tuple[Numbers, ...]]:
+            return zip(*(each.double().log_softmax(-1).cpu().numpy() for each in model.point(passage)), strict=True)
+
+        def collate(windows: list[Window]) -> Passage:
+            passage: Passage = self.column.collate([window.row for window in windows])
+            return passage
+
+        lengths = [len(window.row) for window in found]
+        looked = predict_in_batches(model, found, collate, run, lengths, batch_size, done)
+        return [
+            (window, start_S[: window.tokens + 1], end_S[: window.tokens + 1])
+            for window, (start_S, end_S) in zip(found, looked, strict=True)
+        ]
 
     def _prediction(
         self, text: str, read: ReadText, best: Found | None, nothing: tuple[float, float]

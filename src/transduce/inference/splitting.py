@@ -42,6 +42,11 @@ class Pieces:
     tags: dict[int, str] = field(default_factory=dict)
     first: int = 0
 
+    @classmethod
+    def whole(cls, texts: Sequence[str], ids: Sequence[Any], first: int = 0) -> "Pieces":
+        """Each text in one piece, of which these are the ids."""
+        return cls(texts, [[Segment(0, len(text))] for text in texts], [*ids], first=first)
+
     @property
     def read(self) -> list[str]:
         """All pieces of all texts, each behind the tags of its text."""

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from transduce.core.padded import Padded
 from transduce.data.columns.tokens import Tokens
+from transduce.inference.generates import Generates
 from transduce.inference.inputs import sources
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import Generates
 from transduce.metrics.exposure import Exposure
 from transduce.models.protocols import writes_at_once
 from transduce.search.settings import Search

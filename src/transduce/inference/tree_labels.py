@@ -3,19 +3,17 @@
 Shapes: B trees of a batch, N nodes, C labels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError, every
-from transduce.core.padded import map_tree
 from transduce.data.columns import Columns
 from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
-from transduce.inference.batches import by_length
+from transduce.inference.batch_predictor import counting, predict_in_batches
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -89,7 +87,8 @@ class TreeLabelPredictor:
         names = labels.tokens(range(labels.spec.size))
         found = dict.fromkeys(range(len(texts)), TreePrediction("", "", 0.0, 0.0, (), ()))
         places = [place for place, tree in enumerate(trees) if tree]
-        for place, normed_NC in self._looked(model, texts, places, batch_size, advance):
+        looked = self._looked(model, [texts[place] for place in places], batch_size, advance)
+        for place, normed_NC in zip(places, looked, strict=True):
             tree = trees[place]
             assert tree is not None
             found[place] = _prediction(texts[place], tree, names, normed_NC)
@@ -113,29 +112,28 @@ class TreeLabelPredictor:
         if problems:
             raise InputError(problems)
         targets = columns.encode([labelled for _, labelled in pairs])
-        found: dict[int, Likelihood] = {}
-        for place, normed_NC in self._looked(model, texts, range(len(texts)), batch_size, advance):
-            known = [(node, each) for node, each in enumerate(targets[place]) if each < columns.spec.size]
+        found = []
+        for target, normed_NC in zip(targets, self._looked(model, texts, batch_size, advance), strict=True):
+            known = [(node, each) for node, each in enumerate(target) if each < columns.spec.size]
             each = tuple(float(normed_NC[node, label]) for node, label in known)
             names = tuple(columns.tokens([label for _, label in known]))
-            found[place] = Likelihood(sum(each), len(each), names, each, "node")
-        return [found[place] for place in range(len(pairs))]
+            found.append(Likelihood(sum(each), len(each), names, each, "node"))
+        return found
 
-    @torch.inference_mode()
     def _looked(
-        self, model: Any, texts: Sequence[str], places: Sequence[int], batch_size: int, advance: Advance | None
-    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """(place, log-probabilities (N, C)) of each tree; short ones first."""
-        reads, device = self.columns["source"], next(model.parameters()).device
-        encoded = reads.encode([texts[place] for place in places])
-        for these in by_length(map(len, encoded), batch_size):
-            batch = reads.collate_texts([np.asarray(encoded[each], np.int32) for each in these])
-            logits_BNC = model.eval().classify(map_tree(lambda leaf: leaf.to(device), batch))
-            normed_BNC = logits_BNC.double().log_softmax(-1).cpu().numpy()
-            for row, each in enumerate(these):
-                yield places[each], normed_BNC[row, : len(encoded[each])]
-            if advance:
-                advance(len(these))
+        self, model: Any, texts: Sequence[str], batch_size: int, advance: Advance | None
+    ) -> list[NDArray[np.float64]]:
+        """The log-probabilities (N, C) of each tree."""
+        reads = self.columns["source"]
+        encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+
+        def run(trees: Any) -> NDArray[np.float64]:
+            normed_BNC: NDArray[np.float64] = model.classify(trees).double().log_softmax(-1).cpu().numpy()
+            return normed_BNC
+
+        lengths = [len(ids) for ids in encoded]
+        found = predict_in_batches(model, encoded, reads.collate_texts, run, lengths, batch_size, counting(advance))
+        return [normed_NC[:length] for normed_NC, length in zip(found, lengths, strict=True)]
 
 
 def too_wide(most: int, parts: int) -> str:

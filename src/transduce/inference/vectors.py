@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.core.padded import Padded
 from transduce.data.collate import Batch
 from transduce.data.columns import Columns
-from transduce.inference.batches import by_length
+from transduce.inference.batch_predictor import counting, predict_in_batches
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
@@ -60,7 +62,6 @@ class VectorPredictor:
     columns: Columns
     answers: Callable[[Any], int]
 
-    @torch.inference_mode()
     def predict(
         self,
         model: Any,
@@ -74,7 +75,7 @@ class VectorPredictor:
         Raises:
             InputError: a text is no sequence of vectors, or has no place for an answer.
         """
-        reads, device = self.columns["source"], next(model.parameters()).device
+        reads = self.columns["source"]
         encoded = reads.encode(texts)
         counts = [self.answers(each) for each in encoded]
         if wrong := [place for place, count in enumerate(counts, 1) if count < 1]:
@@ -82,24 +83,28 @@ class VectorPredictor:
                 f"input {wrong[0]}: expected rows of 0 behind its last delimiter, one for each vector of the answer; "
                 "got none."
             )
-        found: dict[int, VectorPrediction] = {}
-        for places in by_length(map(len, encoded), batch_size):
-            inputs = reads.collate_texts([np.asarray(encoded[place], np.float32) for place in places]).to(device)
-            answers_B = torch.tensor([counts[place] for place in places], device=device)
-            probability_BAO = answer_logits(model.eval(), inputs, answers_B).double().sigmoid().cpu().numpy()
-            for place, probability_AO in zip(places, probability_BAO, strict=True):
-                made = self._prediction(texts[place], probability_AO[: counts[place]])
-                trace = partial(_traced, model, encoded[place]) if isinstance(model, HasMemory) else None
-                found[place] = replace(made, trace=trace)
-            if advance:
-                advance(len(places))
-        return [found[place] for place in range(len(texts))]
+
+        def run(batch: tuple[Padded, Tensor]) -> NDArray[np.float64]:
+            probability_BAO: NDArray[np.float64] = answer_logits(model, *batch).double().sigmoid().cpu().numpy()
+            return probability_BAO
+
+        def collate(rows: list[tuple[Any, int]]) -> tuple[Padded, Tensor]:
+            inputs = reads.collate_texts([np.asarray(ids, np.float32) for ids, _ in rows])
+            return inputs, torch.tensor([count for _, count in rows])
+
+        rows, done = list(zip(encoded, counts, strict=True)), counting(advance)
+        found = predict_in_batches(model, rows, collate, run, map(len, encoded), batch_size, done)
+        traces = [partial(_traced, model, ids) if isinstance(model, HasMemory) else None for ids in encoded]
+        return [
+            replace(self._prediction(text, probability_AO[:count]), trace=trace)
+            for text, probability_AO, count, trace in zip(texts, found, counts, traces, strict=True)
+        ]
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
     ) -> list[Likelihood]:
         """See `transduce.inference.likelihood.Scores`. Raises InputError where an answer has another length."""
-        reads, answer, device = self.columns["source"], self.columns["target"], next(model.parameters()).device
+        reads, answer = self.columns["source"], self.columns["target"]
         encoded, answers = (
             [np.asarray(each, np.float32) for each in column.encode([pair[side] for pair in pairs])]
             for side, column in enumerate((reads, answer))
@@ -109,18 +114,21 @@ class VectorPredictor:
                 raise InputError(
                     f"answer {place}: expected {self.answers(given)} rows, as its input has place for; got {len(said)}."
                 )
-        objective, found = BinaryCrossEntropy(), dict[int, Likelihood]()
-        for places in by_length(map(len, encoded), batch_size):
-            inputs = reads.collate_texts([encoded[place] for place in places]).to(device)
-            targets = answer.collate_texts([answers[place] for place in places]).to(device)
-            each_BN = objective.log_probabilities(model.eval(), Batch(inputs, targets, 0))
-            for place, row_N in zip(places, each_BN.cpu(), strict=True):
-                values = row_N[: answers[place].size].tolist()
-                pieces = tuple(map(str, answer.closed(answers[place])))
-                found[place] = Likelihood(sum(values), len(values), pieces, tuple(values), objective.unit)
-            if advance:
-                advance(len(places))
-        return [found[place] for place in range(len(pairs))]
+        objective = BinaryCrossEntropy()
+
+        def run(batch: tuple[Padded, Padded]) -> Tensor:
+            return objective.log_probabilities(model, Batch(*batch, 0)).cpu()
+
+        def collate(rows: list[tuple[Any, Any]]) -> tuple[Padded, Padded]:
+            return reads.collate_texts([given for given, _ in rows]), answer.collate_texts([said for _, said in rows])
+
+        rows, done = list(zip(encoded, answers, strict=True)), counting(advance)
+        found = predict_in_batches(model, rows, collate, run, map(len, encoded), batch_size, done)
+        told = []
+        for row_N, said in zip(found, answers, strict=True):
+            values, pieces = row_N[: said.size].tolist(), tuple(map(str, answer.closed(said)))
+            told.append(Likelihood(sum(values), len(values), pieces, tuple(values), objective.unit))
+        return told
 
     def _prediction(self, text: str, probability_AO: NDArray[np.float64]) -> VectorPrediction:
         bits_AO = probability_AO > 0.5

@@ -5,7 +5,7 @@ by the same rule, log p / L^alpha, where L counts the end token. What CTranslate
 refused in words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.data.tags import addressed
 from transduce.inference.batches import check_batch_size
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction
 from transduce.inference.protocols import Advance
-from transduce.inference.sentences import Split
-from transduce.inference.splitting import LongText, Pieces, tell_of_long
+from transduce.inference.splitting import Pieces, tell_of_long
 from transduce.interop.ctranslate2_folder import read_folder
 from transduce.interop.sentencepiece_tokenizer import SentencePieceTokenizer
 from transduce.kernels.matmul import Precision
-from transduce.pipeline.arguments import asked_of_outputs, texts_of, without_asked
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.devices import device_for
 from transduce.search.settings import Search, search_settings
@@ -73,42 +72,22 @@ class CTranslate2Pipeline(Pipeline):
     def __repr__(self) -> str:
         return f"<transduce.{type(self).__name__} {self.recipe.name}: CTranslate2 on {self.device}>"
 
-    def predict(  # type: ignore[override]
-        self,
-        texts: str | Iterable[str],
-        *,
-        batch_size: int = 64,
-        split: Split = "auto",
-        long: LongText = "split",
-        tell: Callable[[str], None] | None = None,
-        advance: Advance | None = None,
-        to: str = "",
-        workers: int = 1,
-        first: int = 0,
-        **options: Any,
-    ) -> Prediction | list[Prediction]:
-        """One prediction a text, in order. `token_log_probabilities` are empty: CTranslate2 tells none.
-
-        Args:
-            texts, batch_size, split, long, tell, advance, to, first: see `Pipeline.predict`.
-            workers: one.
-            options: search keys; what is asked of outputs is refused.
+    def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
+        """What `predict` gives with these options. `token_log_probabilities` are empty: CTranslate2 tells none.
 
         Raises:
-            InputError: as `Pipeline.predict`; a setting that CTranslate2 has not.
+            InputError: as `Pipeline.predict`; a setting that CTranslate2 has not, or more than one worker.
         """
-        check_batch_size(batch_size)
-        listed, alone = texts_of(texts)
-        refuse_options(options, workers)
-        settings = search_settings(self.recipe.search, without_asked(options))
+        check_batch_size(options.batch_size)
+        refuse_options(options)
+        settings = search_settings(self.recipe.search, options.search)
         check_search(settings)
-        listed = addressed(self.task.tokenizers.get("source"), listed, to) if to else listed
-        pieces = self.pieces(listed, split, long, first=first)
-        if tell:
-            tell_of_long(pieces, tell)
-        found = self._searched(pieces, settings, batch_size, pieces.advancing(advance))
-        predictions = [each.shown_by(self.attention) for each in pieces.joined(found)]
-        return predictions[0] if alone else predictions
+        listed = addressed(self.task.tokenizers.get("source"), texts, options.to) if options.to else texts
+        pieces = self.pieces(listed, options.split, options.long, first=options.first)
+        if options.tell:
+            tell_of_long(pieces, options.tell)
+        found = self._searched(pieces, settings, options.batch_size, pieces.advancing(options.advance))
+        return [each.shown_by(self.attention) for each in pieces.joined(found)]
 
     def attention(self, prediction: Prediction) -> Any:
         """None. Raises InputError always."""
@@ -175,15 +154,15 @@ class CTranslate2Pipeline(Pipeline):
         return Prediction(text, said, score, log_probability, kept, (), ended)
 
 
-def refuse_options(options: dict[str, Any], workers: int) -> None:
+def refuse_options(options: PredictionOptions) -> None:
     """Raises InputError for what is asked of outputs, which CTranslate2 cannot promise."""
-    wanted = asked_of_outputs(options)
+    wanted = options.asked_of_outputs
     problems = []
     if "on_step" in wanted:
         problems.append("CTranslate2 does not tell outputs as they grow: ask for the whole output.")
     if named := [name for name in wanted if name != "on_step"]:
         problems.append(f"{', '.join(named)}: CTranslate2 has no constraints on outputs. Leave it out.")
-    if workers > 1:
+    if options.workers > 1:
         problems.append("workers: CTranslate2 has threads of its own. Leave it out.")
     if problems:
         raise InputError(problems)

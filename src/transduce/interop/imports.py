@@ -27,7 +27,7 @@ from transduce.interop.model_card import Languages
 from transduce.interop.text_to_text import NEVER
 from transduce.pipeline.outline import Outline
 from transduce.recipe.recipe import parse_recipe
-from transduce.search.plain_settings import DEFAULTS
+from transduce.search.keys import DEFAULTS
 from transduce.version import __version__
 
 Read = Callable[[ForeignFolder], tuple[dict[str, Any], Weights]]

@@ -11,14 +11,9 @@ from transduce.core.errors import InputError
 from transduce.core.tables import refuse_table
 
 Pairs = Sequence[tuple[str, str]]
-ASKED_OF_OUTPUTS = ("must", "must_not", "prefix", "wanted", "lattice", "on_step")
-"""Arguments of `predict` that need a search which goes step by step."""
 PAIRS = "pairs of source and target, as score([(source, target), ..]), or two lists, as score(sources, targets)"
 SHOWN = 60  # characters of a wrong value
 NAMED = 10  # wrong values
-
-READING = {"split", "long", "workers", "lattice", "first"}
-"""Options of `Pipeline.predict` that mean nothing to a predictor that takes each text whole."""
 
 
 def text_of(given: Any, name: str = "text") -> str:
@@ -47,20 +42,6 @@ def texts_of(given: Any, name: str = "texts") -> tuple[list[str], bool]:
         raise InputError(_some(wrong))
     _refuse_surrogates(listed, [f"{name}[{place}]" for place in range(len(listed))])
     return listed, False
-
-
-def asked_of_outputs(options: Mapping[str, Any]) -> list[str]:
-    """Those of `ASKED_OF_OUTPUTS` among options that ask for something."""
-    return [name for name in options if name in ASKED_OF_OUTPUTS and _says_something(options[name])]
-
-
-def without_asked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options but for `ASKED_OF_OUTPUTS`."""
-    return {name: value for name, value in options.items() if name not in ASKED_OF_OUTPUTS}
-
-
-def _says_something(value: Any) -> bool:
-    return any(map(_says_something, value)) if isinstance(value, list | tuple) else bool(value)
 
 
 def pairs_of(sources: Any, targets: Any, reads: bool) -> tuple[list[tuple[str, str]], bool]:

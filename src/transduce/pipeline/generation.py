@@ -5,11 +5,13 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.tokenizer import Tokenizer
-from transduce.inference.decode import decode
+from transduce.inference.decode import decode, reads
+from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.line_marks import LineMarks
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import generating
+from transduce.inference.splitting import Pieces
 from transduce.pipeline.arguments import text_of
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.request import Step
@@ -71,9 +73,8 @@ def generate(
     together = 1 if on_text else batch_size
     predictions: list[Prediction] = []
     for first in range(0, count, together):
-        numbers = range(first, min(count, first + together))
         stream = _TextStream(pipeline.task.tokenizers["target"], first, on_text) if on_text else None
-        found = _decoded(pipeline, [texts[number] for number in numbers], settings, numbers, stream)
+        found = _decoded(pipeline, texts[first : first + together], settings, first, stream)
         if stream:
             stream.finish(found[0].text)
         predictions += found
@@ -126,15 +127,12 @@ def _unknown(pipeline: Pipeline, prompt: str) -> str:
 
 
 def _decoded(
-    pipeline: Pipeline,
-    texts: Sequence[str],
-    settings: Search,
-    numbers: Sequence[int],
-    on_step: Callable[[Step], None] | None,
+    pipeline: Pipeline, texts: Sequence[str], settings: Search, first: int, on_step: Callable[[Step], None] | None
 ) -> list[Prediction]:
-    others = [generating(other) for other in pipeline.others]
-    task, size = generating(pipeline.task), max(1, len(texts))
-    return decode(pipeline.model, task, texts, settings, size, numbers, others=others, on_step=on_step, unprompted=True)
+    """first: the number of the first of the samples."""
+    pieces = Pieces.whole(texts, reads(generating(pipeline.task)).encode(texts), first)
+    options = PredictionOptions(batch_size=max(1, len(texts)), on_step=on_step)
+    return decode(pipeline.searched, pieces, settings, options, unprompted=True)
 
 
 class _TextStream:
@@ -227,7 +225,7 @@ class _Acrostic:
                 raise _LineEnded(found[place])
 
         try:
-            [prediction] = _decoded(self.pipeline, [before], self.settings, [number], look)
+            [prediction] = _decoded(self.pipeline, [before], self.settings, number, look)
         except _LineEnded as ended:
             return ended.text
         self.cut += not prediction.ended

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
@@ -11,18 +12,21 @@ from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, load_model_file
 from transduce.data.columns.frames import Frames
+from transduce.data.input_file import InputFile
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
+from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.fused.pack import pack_all
 from transduce.fused.watch import FollowsWeights
 from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
-from transduce.inference.decode import SearchPredictor, decode
+from transduce.inference.decode import SearchedModel, SearchPredictor, decode
 from transduce.inference.familiarity import Familiarity
+from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
-from transduce.inference.request import generating
-from transduce.inference.sentences import Segment, Split, by_sentences, trained_on_single
+from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import (
     LongText,
     Pieces,
@@ -35,7 +39,7 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.pipeline.arguments import READING, asked_of_outputs, pairs_of, paths_of, text_of, texts_of, without_asked
+from transduce.pipeline.arguments import pairs_of, paths_of, text_of, texts_of
 from transduce.pipeline.members import check_members
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.pipeline.pictures import picture_of
@@ -170,41 +174,59 @@ class Pipeline(FollowsWeights):
             InputError: what came is no text; a search setting is wrong; a text is too long and long="refuse", or in
                 pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
         """
-        listed, alone = texts_of(texts)
-        listed = self.source_columns.joined(listed)
-        listed = addressed(self.task.tokenizers.get("source"), listed, to) if to else listed
-        settings = search_settings(self.recipe.search, search)
-        wants = wanted_of_each(len(listed), must, must_not, prefix)
-        if wanted is not None:
-            wants = both(wants, wanted)
-        pieces = self.pieces(listed, split, long, wants, first)
-        if tell:
-            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, split, long, first=first), tell)
-        refuse_wants_of_pieces(wants, pieces)
-        owners = pieces.owners
-        found = decode(
-            self.model,
-            generating(self.task),
-            pieces.read,
-            settings,
-            batch_size,
-            [first + owner for owner in owners],
-            pieces.advancing(advance),
-            [wants[owner] for owner in owners],
-            [generating(other) for other in self.others],
-            lattice,
-            workers,
-            self.lexicon,
-            on_step,
-            pieces.ids,
+        options = PredictionOptions(
+            batch_size=batch_size,
+            split=split,
+            long=long,
+            tell=tell,
+            advance=advance,
+            must=must,
+            must_not=must_not,
+            prefix=prefix,
+            wanted=wanted,
+            to=to,
+            lattice=lattice,
+            workers=workers,
+            on_step=on_step,
+            first=first,
+            search=search,
         )
+        listed, alone = texts_of(texts)
+        predictions = self.predict_all(listed, options)
+        return predictions[0] if alone else predictions
+
+    def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
+        """What `predict` gives with these options."""
+        tell, listed = options.tell, self.source_columns.joined(texts)
+        listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
+        settings = search_settings(self.recipe.search, options.search)
+        wants = wanted_of_each(len(listed), options.must, options.must_not, options.prefix)
+        if options.wanted is not None:
+            wants = both(wants, options.wanted)
+        pieces = self.pieces(listed, options.split, options.long, wants, options.first)
+        if tell:
+            how = (options.split, options.long, (), options.first)
+            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, *how), tell)
+        refuse_wants_of_pieces(wants, pieces)
+        found = decode(self.searched, pieces, settings, options, wants)
+        predictions = self._shown(listed, pieces, found)
+        if tell:
+            tell_unmet(predictions, tell, options.first)
+        return predictions
+
+    @property
+    def searched(self) -> SearchedModel:
+        """The model as `decode` takes it. Raises InputError where outputs are not searched for."""
+        return SearchedModel(
+            self.model, generating(self.task), [generating(other) for other in self.others], self.lexicon
+        )
+
+    def _shown(self, texts: Sequence[str], pieces: Pieces, found: Sequence[Prediction]) -> list[Prediction]:
+        """A prediction for each text, which can be asked for its attention and for a picture."""
         looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         picture = picture_of(self.task)
-        shown = zip(pieces.joined(found), looks, map(self.familiarity.unseen, listed), strict=True)
-        predictions = [each.shown_by(look, picture, new) for each, look, new in shown]
-        if tell:
-            tell_unmet(predictions, tell, first)
-        return predictions[0] if alone else predictions
+        shown = zip(pieces.joined(found), looks, map(self.familiarity.unseen, texts), strict=True)
+        return [each.shown_by(look, picture, new) for each, look, new in shown]
 
     __call__ = predict
 
@@ -270,6 +292,20 @@ class Pipeline(FollowsWeights):
         found = pair_likelihoods(self.model, self.task, pairs, batch_size, advance, self.others)
         return found[0] if alone else found
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """The recipe as a table."""
+        return self.recipe.to_table()
+
+    @property
+    def source_tokenizer(self) -> Tokenizer | None:
+        """What it reads with; None = it reads no text but its own."""
+        return self.task.tokenizers.get("source")
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """What a file in a format of its task holds; None: the file has an input a line."""
+        return self.task.read_inputs(path)
+
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         cuts = by_sentences(split, self.single_sentences)
@@ -288,7 +324,7 @@ class Pipeline(FollowsWeights):
         if isinstance(heard, Frames):
             return utterances(texts, heard.heard(texts), self.task.readable, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
-            return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)], first=first)
+            return Pieces.whole(texts, heard.encode(texts), first)
         reads = self.task.tokenizers.get("source")
         whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]
@@ -303,35 +339,21 @@ class PredictorPipeline(Pipeline):
 
     searches = False
 
-    def predict(  # type: ignore[override]
-        self,
-        texts: str | Iterable[str],
-        *,
-        batch_size: int = 64,
-        tell: Callable[[str], None] | None = None,
-        advance: Advance | None = None,
-        **options: Any,
-    ) -> Prediction | list[Prediction]:
-        """One prediction a text, in order; each is what it would be alone.
+    def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
+        """What `predict` gives with these options.
 
-        Args:
-            texts, batch_size, tell, advance: see `Pipeline.predict`.
-            options: those of `Pipeline.predict` about reading and speed mean nothing here; those about the output
-                are refused.
+        Those about reading and speed mean nothing here; those about the output are refused.
 
         Raises:
-            InputError: what came is no text; something is asked of the output.
+            InputError: something is asked of the output.
         """
-        listed, alone = texts_of(texts)
-        keys = [name for name, value in without_asked(options).items() if value not in (None, "")]
-        refused = sorted({*asked_of_outputs(options), *keys} - READING)
-        if refused:
+        keys = [name for name, value in {"to": options.to, **options.search}.items() if value not in (None, "")]
+        if refused := sorted({*options.asked_of_outputs, *keys} - {"lattice"}):
             kind = self.recipe.task.kind  # type: ignore[attr-defined]
             raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")
-        found = self.task.predictor.predict(self.model, listed, None, batch_size, advance)
+        found = self.task.predictor.predict(self.model, texts, None, options.batch_size, options.advance)
         picture = picture_of(self.task)
-        predictions = [each.shown_by(self.attention, picture) for each in found]
-        return predictions[0] if alone else predictions
+        return [each.shown_by(self.attention, picture) for each in found]
 
     def splits(self, split: Split) -> bool:
         """Never: a text is taken whole."""

@@ -8,7 +8,7 @@ import math
 from typing import Any, NamedTuple
 
 from transduce.planning.facts import FEW_NEW, SAMPLED, Facts, SideFacts
-from transduce.search.plain_settings import DEFAULTS
+from transduce.search.keys import DEFAULTS
 
 HELD_OUT = (0.05, 1000)  # the share of the pairs in validation, and in the test; at most so many
 PIECES = 1.3  # tokens for a word, where words are cut into pieces

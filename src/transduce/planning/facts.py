@@ -18,7 +18,7 @@ from transduce.data.source_columns import separator_of
 from transduce.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
 from transduce.inference.sentence_marks import WITHOUT_SPACES
 from transduce.planning.tags import Tags, tags_in
-from transduce.search.plain_settings import DEFAULTS
+from transduce.search.keys import DEFAULTS
 
 SAMPLED = 50_000  # pairs that are looked at closely, evenly spread
 UNSPACED = re.compile(rf"[{WITHOUT_SPACES}\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")

@@ -13,59 +13,60 @@ import torch
 from torch import Tensor
 
 from transduce.search import fused_search
+from transduce.search.batch_request import BatchRequest, reordered
 from transduce.search.beam_selection import Live, Offered, Taken, in_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import BatchRequest, Step, reordered
+from transduce.search.request import Step
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
 
-def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
+def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best hypotheses of each row's beam, best first, or fewer if the beam found fewer."""
-    started = job.begin()
-    if (found := fused_search.search(job, settings, settings.beam, started[0])) is not None:
+    started = batch.begin()
+    if (found := fused_search.search(batch, settings, settings.beam, started[0])) is not None:
         return [rank(each, settings.nbest) for each in found]
-    live, finished = beginnings(job, settings), FinishedHypotheses(job, settings)
-    memory, state = (reordered(tree, live.sentence, job.rows, job.device) for tree in started)
-    for time in range(max(job.limits)):
+    live, finished = beginnings(batch, settings), FinishedHypotheses(batch, settings)
+    memory, state = (reordered(tree, live.sentence, batch.rows, batch.device) for tree in started)
+    for time in range(max(batch.limits)):
         if len(live.sentence) == 0:
             break
-        log_probabilities_NV, state = job.step(live.tokens[:, -1], memory, state, time)
-        offered = _offered(job, settings, live, log_probabilities_NV)
+        log_probabilities_NV, state = batch.step(live.tokens[:, -1], memory, state, time)
+        offered = _offered(batch, settings, live, log_probabilities_NV)
         parent_M, column_M, slot_M = _taken(live, offered, finished.slots_BG, settings)
         token_M, value_M = offered.token[parent_M, column_M], offered.value[parent_M, column_M]
         grown = live.chosen(parent_M).extended(slot_M, token_M, value_M)
-        if job.on_step:
-            job.on_step(Step(grown.sentence, grown.tokens[:, 1:], grown.total))
-        going_N = finished.collect(grown, job.penalty(memory, state, len(live.sentence))[parent_M])
-        if job.lattices:
+        if batch.on_step:
+            batch.on_step(Step(grown.sentence, grown.tokens[:, 1:], grown.total))
+        going_N = finished.collect(grown, batch.penalty(memory, state, len(live.sentence))[parent_M])
+        if batch.lattices:
             over_M = finished.is_over(grown)
             taken = (parent_M, column_M)
-            job.lattices.note(live.sentence, live.total, offered.value, offered.token, taken, over_M, going_N)
+            batch.lattices.note(live.sentence, live.total, offered.value, offered.token, taken, over_M, going_N)
         following, parent_N = grown.only(going_N), parent_M[going_N]
         if not torch.equal(following.sentence, live.sentence):
-            memory = reordered(memory, parent_N, len(live.sentence), job.device)
-        state = reordered(state, parent_N, len(live.sentence), job.device)
+            memory = reordered(memory, parent_N, len(live.sentence), batch.device)
+        state = reordered(state, parent_N, len(live.sentence), batch.device)
         live = following
     return [rank(found, settings.nbest) for found in finished.found]
 
 
-def beginnings(job: BatchRequest, settings: Search) -> Live:
+def beginnings(batch: BatchRequest, settings: Search) -> Live:
     """One empty hypothesis for each group of each sentence, in the group's first slot."""
-    sentence_N = torch.arange(job.rows).repeat_interleave(settings.groups)
-    slot_N = torch.arange(settings.groups).repeat(job.rows) * (settings.beam // settings.groups)
+    sentence_N = torch.arange(batch.rows).repeat_interleave(settings.groups)
+    slot_N = torch.arange(settings.groups).repeat(batch.rows) * (settings.beam // settings.groups)
     zero_N1 = torch.zeros(len(sentence_N), 1, dtype=torch.float64)
-    start_N1 = torch.full((len(sentence_N), 1), job.start)
+    start_N1 = torch.full((len(sentence_N), 1), batch.start)
     return Live(sentence_N, slot_N, zero_N1[:, 0], start_N1, zero_N1)
 
 
-def _offered(job: BatchRequest, settings: Search, live: Live, log_probabilities_NV: Tensor) -> Offered:
-    if job.is_free(live.tokens.shape[1] - 1):
-        return Offered(*top(log_probabilities_NV, settings.beam, job.forbidden))
-    permitted_NV = job.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
+def _offered(batch: BatchRequest, settings: Search, live: Live, log_probabilities_NV: Tensor) -> Offered:
+    if batch.is_free(live.tokens.shape[1] - 1):
+        return Offered(*top(log_probabilities_NV, settings.beam, batch.forbidden))
+    permitted_NV = batch.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
     offered = Offered(*top(permitted_NV, settings.beam))
-    if job.rules is not None and any(job.rules.constraints):
-        return in_banks(job.rules, live, permitted_NV, offered)
+    if batch.rules is not None and any(request.constraint for request in batch.requests):
+        return in_banks(batch.rules, live, permitted_NV, offered)
     return offered
 
 
@@ -82,19 +83,19 @@ class FinishedHypotheses:
     worst_B: the score of the worst of the `nbest` best finished hypotheses; -inf while there are fewer.
     """
 
-    def __init__(self, job: BatchRequest, settings: Search) -> None:
-        self.end, self.rule, self.nbest, self.rules = job.end, settings.length, settings.nbest, job.rules
-        self.limit_B = torch.tensor(job.limits)
+    def __init__(self, batch: BatchRequest, settings: Search) -> None:
+        self.end, self.rule, self.nbest, self.rules = batch.end, settings.length, settings.nbest, batch.rules
+        self.limit_B = torch.tensor(batch.limits)
         self.width = settings.beam // settings.groups
-        self.slots_BG = torch.full((job.rows, settings.groups), self.width)
-        self.worst_B = torch.full((job.rows,), -torch.inf, dtype=torch.float64)
-        self.found: list[list[Hypothesis]] = [[] for _ in range(job.rows)]
+        self.slots_BG = torch.full((batch.rows, settings.groups), self.width)
+        self.worst_B = torch.full((batch.rows,), -torch.inf, dtype=torch.float64)
+        self.found: list[list[Hypothesis]] = [[] for _ in range(batch.rows)]
         self._someone_ended = False
 
     def collect(self, grown: Live, penalty_M: Tensor) -> Tensor:
         """Store the hypotheses that ended or reached their limit, and return the indices (N,) of the others.
 
-        penalty_M: see `Job.penalty`.
+        penalty_M: see `BatchRequest.penalty`.
         """
         over_M = self.is_over(grown)
         if bool(over_M.any()):

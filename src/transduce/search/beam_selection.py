@@ -176,7 +176,7 @@ def in_banks(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -
     banks: list[list[int]] = []
     histories = zip(live.sentence.tolist(), live.tokens[:, 1:].tolist(), offered.token.tolist(), strict=True)
     for place, (sentence, tokens, offers) in enumerate(histories):
-        constraint = rules.constraints[sentence]
+        constraint = rules.requests[sentence].constraint
         if constraint is None:
             more.append([])
             banks.append([0] * len(offers))

@@ -24,37 +24,37 @@ from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.layers.ctc import ids_of, token_log_probabilities, written
 from transduce.models.protocols import Aligns
+from transduce.search.batch_request import BatchRequest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
-from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
 Output = tuple[int, ...]
 
 
-def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
+def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """For each row the `nbest` best outputs found with `settings.beam`, best first.
 
     Raises:
         InputError: a token is not in the vocabulary.
         TransduceError: the model returned NaN.
     """
-    model: Aligns = job.model
-    assert job.source is not None
-    places = model.align(job.source)
+    model: Aligns = batch.model
+    assert batch.source is not None
+    places = model.align(batch.source)
     normed_BPV = places.values.log_softmax(-1, dtype=torch.float32)
-    value_BPK, token_BPK = _likeliest(normed_BPV, job, settings.beam)
-    rows = value_BPK.tolist(), token_BPK.tolist(), normed_BPV[..., job.start].tolist(), places.lengths.tolist()
+    value_BPK, token_BPK = _likeliest(normed_BPV, batch, settings.beam)
+    rows = value_BPK.tolist(), token_BPK.tolist(), normed_BPV[..., batch.start].tolist(), places.lengths.tolist()
     outputs = [
-        _best_row(tokens[:count], job.start)
+        _best_row(tokens[:count], batch.start)
         if settings.beam == 1
-        else _beam(values[:count], tokens[:count], blanks[:count], job.start, settings.beam)
+        else _beam(values[:count], tokens[:count], blanks[:count], batch.start, settings.beam)
         for values, tokens, blanks, count in zip(*rows, strict=True)
     ]
-    return _ranked(outputs, Padded(normed_BPV, places.lengths), job, settings)
+    return _ranked(outputs, Padded(normed_BPV, places.lengths), batch, settings)
 
 
-def _likeliest(normed_BPV: Tensor, job: BatchRequest, count: int) -> tuple[Tensor, Tensor]:
+def _likeliest(normed_BPV: Tensor, batch: BatchRequest, count: int) -> tuple[Tensor, Tensor]:
     """The `count` most likely permitted tokens (B, P, K) of each place, the blank included; their log-probabilities.
 
     Raises:
@@ -62,8 +62,8 @@ def _likeliest(normed_BPV: Tensor, job: BatchRequest, count: int) -> tuple[Tenso
         TransduceError: a log-probability is not a number.
     """
     size = normed_BPV.shape[-1]
-    refused = [token for token in (job.end, *job.forbidden) if token != job.start]
-    outside = [token for token in (job.start, *refused) if token >= size]
+    refused = [token for token in (batch.end, *batch.forbidden) if token != batch.start]
+    outside = [token for token in (batch.start, *refused) if token >= size]
     if outside:
         raise InputError(f"search: tokens {outside} are outside the model's vocabulary of {size}.")
     value_NK, token_NK = top(normed_BPV.flatten(0, 1), min(count, size - len(refused)), refused)
@@ -110,17 +110,19 @@ def _plus(one: float, other: float) -> float:
     return more if less == -inf else more + log1p(exp(less - more))
 
 
-def _ranked(outputs: list[list[Output]], normed: Padded, job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
+def _ranked(
+    outputs: list[list[Output]], normed: Padded, batch: BatchRequest, settings: Search
+) -> list[list[Hypothesis]]:
     """Each row's `nbest` best outputs with their exact log-probabilities; outputs over the limit are truncated."""
     row_N = [row for row, found in enumerate(outputs) for _ in found]
     every = [output for found in outputs for output in found]
     target = padded([np.asarray(output, np.int32) for output in every])
-    token_NT, length_N = (each.to(job.device) for each in target)
-    rows, place_P = torch.tensor(row_N, device=job.device), torch.arange(normed.values.shape[1], device=job.device)
-    of_NPU = normed.values[rows[:, None, None], place_P[:, None], ids_of(token_NT, len(place_P), job.start)]
+    token_NT, length_N = (each.to(batch.device) for each in target)
+    rows, place_P = torch.tensor(row_N, device=batch.device), torch.arange(normed.values.shape[1], device=batch.device)
+    of_NPU = normed.values[rows[:, None, None], place_P[:, None], ids_of(token_NT, len(place_P), batch.start)]
     of = written(of_NPU, normed.lengths[rows], token_NT, length_N)
-    ranked: list[dict[Output, Hypothesis]] = [{} for _ in range(job.rows)]
+    ranked: list[dict[Output, Hypothesis]] = [{} for _ in range(batch.rows)]
     for row, output, each in zip(row_N, every, token_log_probabilities(of).tolist(), strict=True):
-        tokens = (*output, job.end)[: job.limits[row]]
-        ranked[row][tokens] = hypothesis(tokens, each[: len(tokens)], tokens[-1] == job.end, settings.length)
+        tokens = (*output, batch.end)[: batch.requests[row].limit]
+        ranked[row][tokens] = hypothesis(tokens, each[: len(tokens)], tokens[-1] == batch.end, settings.length)
     return [rank(found.values(), settings.nbest) for found in ranked]

@@ -11,15 +11,14 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Aligns, Fills, Steps
-from transduce.search.constraint import Constraint
+from transduce.search.batch_request import BatchRequest
 from transduce.search.coverage import Coverage
-from transduce.search.grammar import OutputGrammar
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.joint_ctc import JointlyDecoded
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.one_call import refuse_impossible
-from transduce.search.request import BatchRequest, OnStep
-from transduce.search.rules import Rules
+from transduce.search.request import OnStep, Request
+from transduce.search.rules import rules_of
 from transduce.search.settings import Search
 from transduce.search.shortlist import Shortlisted, with_demands
 
@@ -32,43 +31,29 @@ STEPWISE = ("greedy", "beam", "sample")  # methods that add one token to their o
 def search(
     model: Steps | Fills | Aligns,
     source: Padded | None,
-    rows: int,
+    requests: Sequence[Request],
     settings: Search,
     *,
     start: int,
     end: int,
-    limits: Sequence[int],
-    prefixes: Sequence[Sequence[int]] | None = None,
-    lines: Sequence[int] | None = None,
     forbidden: Sequence[int] = (),
-    least: Sequence[int] | None = None,
-    constraints: Sequence[Constraint | None] | None = None,
-    grammars: Sequence[OutputGrammar | None] | None = None,
     lattices: list[Lattice] | None = None,
     shortlist: Tensor | None = None,
     on_step: OnStep | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each row of the source its hypotheses, best first: at least one, at most `settings.nbest`.
+    """For each request its hypotheses, best first: at least one, at most `settings.nbest`.
 
-    A row's result depends on that row only. It is the same in any batch and in any order.
+    A request's result depends on that request only. It is the same in any batch and in any order.
 
     Args:
         model: implements `Steps`, or `Fills` for "mask_predict", or `Aligns` for "ctc".
-        source: the sources; None for a model without a source.
-        rows: number of sources.
+        source: the requests' sources as the model reads them, one row for each; None for a model without a source.
+        requests: what is asked of each source. Limits and minimum lengths are theirs, not those of `settings`.
         settings: the search settings.
         start, end: token ids.
-        limits: maximum number of tokens of each row's outputs, including the end token; see `Search.limit`.
-        prefixes: for each row the tokens with which its outputs must begin.
-        lines: line number of each row in its file, counted from 0. Messages name it, and samples are seeded with it.
         forbidden: token ids that are never chosen, such as padding and start.
-        least: minimum number of tokens of each row's outputs, without the end token; default: `settings.min_length`.
-        constraints: required and forbidden phrases of each row's outputs. An output can end only when it contains all
-            required phrases; if it reaches its limit before, its `ended` is False.
-        grammars: the form of each row's outputs, which then end within their limits. Not with phrases, prefixes, a
-            minimum length, a limit on repeated n-grams or a shortlist.
-        lattices: filled with one lattice for each row of a beam search.
+        lattices: filled with one lattice for each request of a beam search.
         shortlist: (rows, V) bool, True = the row's outputs may contain this token; None = any token. The end token and
             the tokens of prefixes and phrases are added. Probabilities are normalized over these tokens.
         on_step: called with a `transduce.search.request.Step` after each token of all rows. The search then runs step
@@ -81,44 +66,37 @@ def search(
             token is not in the vocabulary.
         TransduceError: the model returned invalid log-probabilities, or gives probability 0 to every output.
     """
-    none = [None] * rows if constraints is None else constraints
-    least = [settings.min_length] * rows if least is None else least
-    forms = [None] * rows if grammars is None else grammars
-    rules = Rules(end, limits, least, settings.no_repeat_ngram, none, forms)
-    job = BatchRequest(
+    batch = BatchRequest(
         model,
         source,
-        rows,
+        requests,
         start,
         end,
-        limits,
-        [[]] * rows if prefixes is None else prefixes,
-        range(rows) if lines is None else lines,
         forbidden,
         torch.device(device or "cpu") if source is None else source.values.device,
-        rules if any(least) or settings.no_repeat_ngram or any(none) or any(forms) else None,
-        lattices=None if lattices is None else Lattices(rows),
+        rules_of(end, requests, settings.no_repeat_ngram),
+        lattices=None if lattices is None else Lattices(len(requests)),
         on_step=on_step,
     )
-    _check(job)
+    _check(batch)
     _check_model(model, settings.method)
-    _check_method(job, settings)
-    _check_shortlist(job, settings.method, shortlist)
-    if rows == 0:
+    _check_method(batch, settings)
+    _check_shortlist(batch, settings.method, shortlist)
+    if not requests:
         return []
     if settings.ctc_weight:
-        job = replace(job, model=JointlyDecoded(model, settings.ctc_weight, start, end))
+        batch = replace(batch, model=JointlyDecoded(model, settings.ctc_weight, start, end))
     if settings.coverage > 0 and isinstance(model, Steps):
         covered = Coverage(model, settings.coverage)
-        job = replace(job, model=covered, coverage=covered)
+        batch = replace(batch, model=covered, coverage=covered)
     if shortlist is not None:
-        shortlist = with_demands(shortlist, job)
-        job = replace(job, model=Shortlisted(job.model, shortlist), shortlist=shortlist)
+        shortlist = with_demands(shortlist, batch)
+        batch = replace(batch, model=Shortlisted(batch.model, shortlist), shortlist=shortlist)
     method = importlib.import_module(f"transduce.search.{settings.method}")
-    found: list[list[Hypothesis]] = method.search(job, settings)
-    refuse_impossible(job.lines, found)
-    if lattices is not None and job.lattices:
-        lattices += job.lattices.found
+    found: list[list[Hypothesis]] = method.search(batch, settings)
+    refuse_impossible([request.line for request in requests], found)
+    if lattices is not None and batch.lattices:
+        lattices += batch.lattices.found
     return found
 
 
@@ -150,30 +128,26 @@ def _check_model(model: object, method: str) -> None:
         )
 
 
-def _check(job: BatchRequest) -> None:
+def _check(batch: BatchRequest) -> None:
     """Raises InputError with all problems of the arguments."""
-    counts = {"limits": len(job.limits), "prefixes": len(job.prefixes), "lines": len(job.lines)}
-    if job.source is not None:
-        counts["source"] = len(job.source.lengths)
-    if job.rules is not None:
-        counts |= {"least": len(job.rules.least), "constraints": len(job.rules.constraints)}
-        counts |= {"grammars": len(job.rules.grammars)}
-    problems = [f"search: {job.rows} rows, but {count} {name}." for name, count in counts.items() if count != job.rows]
-    if job.end in job.forbidden:
-        problems.append(f"search: the end token {job.end} is forbidden, so no output could end.")
-    if any(token < 0 for token in (job.end, *job.forbidden)):
+    problems = []
+    if batch.source is not None and len(batch.source.lengths) != batch.rows:
+        problems.append(f"search: {batch.rows} requests, but {len(batch.source.lengths)} sources.")
+    if batch.end in batch.forbidden:
+        problems.append(f"search: the end token {batch.end} is forbidden, so no output could end.")
+    if any(token < 0 for token in (batch.end, *batch.forbidden)):
         problems.append("search: a negative end or forbidden token; token ids start at 0.")
     if not problems:
-        problems = [problem for row in range(job.rows) for problem in _row_problems(job, row)]
+        problems = [each for row in range(batch.rows) for each in _row_problems(batch, row)]
     if problems:
         raise InputError(problems)
 
 
-def _check_method(job: BatchRequest, settings: Search) -> None:
+def _check_method(batch: BatchRequest, settings: Search) -> None:
     """Raises InputError for arguments that the method does not support."""
     problems = []
-    must = job.rules is not None and job.rules.must
-    if settings.method in AT_ONCE and (job.rules is not None or settings.coverage > 0):
+    must = batch.rules is not None and batch.rules.must
+    if settings.method in AT_ONCE and (batch.rules is not None or settings.coverage > 0):
         problems.append(
             f'search: method "{settings.method}" writes all words at once: it takes no coverage, no minimum '
             "length, no limit on repeated n-grams, no phrases that must or must not appear, and no grammar."
@@ -182,7 +156,7 @@ def _check_method(job: BatchRequest, settings: Search) -> None:
         problems.append(
             f'search: method "{settings.method}" does not look for phrases that must appear; use method "beam".'
         )
-    if settings.method in AT_ONCE and any(job.prefixes):
+    if settings.method in AT_ONCE and batch.has_prefixes:
         problems.append(
             f'search: method "{settings.method}" writes all words at once; it cannot begin with given tokens.'
         )
@@ -195,36 +169,37 @@ def _check_method(job: BatchRequest, settings: Search) -> None:
             "search.ctc_weight: joins CTC to a model that writes token by token; it takes no coverage, no shortlist, "
             'and no method "mask_predict" or "ctc". Leave out one of them.'
         )
-    if job.on_step is not None and settings.method not in STEPWISE:
+    if batch.on_step is not None and settings.method not in STEPWISE:
         problems.append(
             f'search: on_step is called after each token, but method "{settings.method}" does not write token by '
             f"token; use one of {', '.join(STEPWISE)}."
         )
-    if job.lattices is not None and settings.method != "beam":
+    if batch.lattices is not None and settings.method != "beam":
         problems.append(f'search: a lattice records a beam search; method "{settings.method}" has none.')
-    if job.rules is not None and any(job.rules.grammars) and settings.no_repeat_ngram:
+    if any(request.grammar for request in batch.requests) and settings.no_repeat_ngram:
         problems.append("search.no_repeat_ngram: outputs of a grammar must repeat tokens; leave it out.")
     if problems:
         raise InputError(problems)
 
 
-def _check_shortlist(job: BatchRequest, method: str, shortlist: Tensor | None) -> None:
+def _check_shortlist(batch: BatchRequest, method: str, shortlist: Tensor | None) -> None:
     """Raises InputError if shortlists are not supported here, or this one is invalid."""
     if shortlist is None:
         return
     if method in AT_ONCE:
         raise InputError(f'search: method "{method}" writes all words at once, and uses no shortlist.')
-    if job.rules is not None and any(job.rules.grammars):
+    if any(request.grammar for request in batch.requests):
         raise InputError("search.shortlist: outputs of a grammar need all tokens; leave it out.")
-    if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != job.rows:
+    if shortlist.dtype is not torch.bool or shortlist.ndim != 2 or len(shortlist) != batch.rows:
         raise InputError(
-            f"search: a shortlist must be bool ({job.rows}, vocabulary); got {shortlist.dtype} "
+            f"search: a shortlist must be bool ({batch.rows}, vocabulary); got {shortlist.dtype} "
             f"{tuple(shortlist.shape)}."
         )
 
 
-def _row_problems(job: BatchRequest, row: int) -> list[str]:
-    line, limit, prefix = job.lines[row], job.limits[row], job.prefixes[row]
+def _row_problems(batch: BatchRequest, row: int) -> list[str]:
+    request = batch.requests[row]
+    line, limit, prefix = request.line, request.limit, request.prefix
     problems = []
     if line < 0:
         problems.append(f"search: row {row} has line number {line}; lines are counted from 0.")
@@ -234,25 +209,24 @@ def _row_problems(job: BatchRequest, row: int) -> list[str]:
         problems.append(f"search: line {line} has a prefix of {len(prefix)} tokens, over its limit of {limit}.")
     if any(token < 0 for token in prefix):
         problems.append(f"search: line {line} has a negative token in its prefix; token ids start at 0.")
-    if job.end in prefix:
-        problems.append(f"search: line {line} has the end token {job.end} in its prefix; leave it out.")
-    return problems or _rule_problems(job, row)
+    if batch.end in prefix:
+        problems.append(f"search: line {line} has the end token {batch.end} in its prefix; leave it out.")
+    return problems or _rule_problems(request)
 
 
-def _rule_problems(job: BatchRequest, row: int) -> list[str]:
-    if job.rules is None:
-        return []
-    line, limit, least, constraint = job.lines[row], job.limits[row], job.rules.least[row], job.rules.constraints[row]
+def _rule_problems(request: Request) -> list[str]:
+    line, limit, least = request.line, request.limit, request.min_length
+    constraint, grammar = request.constraint, request.grammar
     problems = []
     if least >= limit:
         problems.append(
             f"search: line {line} must have at least {least} tokens before its end, but its limit is {limit}; "
             "lower min_length or raise max_length_offset."
         )
-    if constraint is not None and constraint.holds_forbidden(constraint.behind(job.prefixes[row])):
+    if constraint is not None and constraint.holds_forbidden(constraint.behind(request.prefix)):
         problems.append(f"search: line {line} has a prefix that holds a phrase that must not appear.")
-    if (grammar := job.rules.grammars[row]) is not None:
-        if job.prefixes[row] or constraint is not None or least:
+    if grammar is not None:
+        if request.prefix or constraint is not None or least:
             problems.append(f"search: line {line} has a grammar; it takes no prefix, no phrases and no minimum length.")
         if limit < grammar.shortest:
             problems.append(f"search: line {line} has a limit of {limit} tokens; its grammar needs {grammar.shortest}.")

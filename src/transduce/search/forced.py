@@ -9,9 +9,10 @@ from torch.nn.utils.rnn import pad_sequence
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.models.protocols import Steps
+from transduce.search.batch_request import BatchRequest
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.length import UNRULED, LengthRule
-from transduce.search.request import BatchRequest
+from transduce.search.request import Request
 from transduce.search.stepwise import follow
 
 
@@ -44,8 +45,8 @@ def forced(
     if not targets:
         return []
     place = torch.device(device or "cpu") if source is None else source.values.device
-    limits, lines = [len(target) for target in targets], list(range(len(targets)))
-    job = BatchRequest(model, source, len(targets), start, end, limits, targets, lines, (), place)
+    requests = [Request(len(target), prefix=target, line=line) for line, target in enumerate(targets)]
+    job = BatchRequest(model, source, requests, start, end, (), place)
     target_NT = pad_sequence([torch.tensor(target) for target in targets], batch_first=True)
 
     def given(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:

@@ -7,35 +7,37 @@ import torch
 from transduce.core.padded import Padded
 from transduce.layers.fused_search import BeamRequest, FusedSearch
 from transduce.models.protocols import HasFusedSearch, Steps, Tree, stands_in
+from transduce.search.batch_request import BatchRequest
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.one_call import hypotheses_of
-from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.word_lists import words_of
 
 
-def search(job: BatchRequest, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
+def search(batch: BatchRequest, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
     """The result of `transduce.search.beam` with a beam of `slots`, unordered; None if it must go step by step.
 
     Raises:
         TransduceError: the model returned an invalid log-probability.
-        InputError: a token id of the job is not in the vocabulary.
+        InputError: a token id of the batch is not in the vocabulary.
     """
-    looked_at = job.rules or job.coverage or job.lattices or job.on_step or any(job.prefixes) or settings.groups > 1
-    writers = None if looked_at else _handed_over(job.model, memory, max(job.limits), job.shortlist is not None)
+    looked_at = (
+        batch.rules or batch.coverage or batch.lattices or batch.on_step or batch.has_prefixes or settings.groups > 1
+    )
+    writers = None if looked_at else _handed_over(batch.model, memory, max(batch.limits), batch.shortlist is not None)
     if writers is None:
         return None
-    job.check_vocabulary(writers.words)
+    batch.check_vocabulary(writers.words)
     wanted = BeamRequest(
-        job.start,
-        job.end,
+        batch.start,
+        batch.end,
         slots,
         settings.nbest,
-        job.forbidden,
-        job.limits,
+        batch.forbidden,
+        batch.limits,
         math.inf if settings.prune is None else settings.prune,
         settings.length.parts,
-        None if job.shortlist is None else words_of(job.shortlist.numpy()),
+        None if batch.shortlist is None else words_of(batch.shortlist.numpy()),
     )
     return hypotheses_of(writers.search, wanted, settings.length)
 

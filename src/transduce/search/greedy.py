@@ -6,18 +6,18 @@ The result is not necessarily the most likely sequence.
 from torch import Tensor
 
 from transduce.search import fused_search
+from transduce.search.batch_request import BatchRequest
 from transduce.search.hypothesis import Hypothesis
-from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.stepwise import follow
 
 
-def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
+def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """One hypothesis for each row."""
-    started = job.begin()
-    if (found := fused_search.search(job, settings, 1, started[0])) is not None:
+    started = batch.begin()
+    if (found := fused_search.search(batch, settings, 1, started[0])) is not None:
         return found
-    return [[each] for each in follow(job, likeliest, settings.length, started=started)]
+    return [[each] for each in follow(batch, likeliest, settings.length, started=started)]
 
 
 def likeliest(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:

@@ -65,7 +65,7 @@ class Lattice:
 
 
 class Lattices:
-    """The lattices of a job's rows, filled during search. A sentence that has stopped gets no further steps."""
+    """The lattices of a batch's rows, filled during search. A sentence that has stopped gets no further steps."""
 
     def __init__(self, rows: int) -> None:
         self.found = [Lattice() for _ in range(rows)]

@@ -1,7 +1,7 @@
 """Settings of a search that is one call of a kernel: greedy, or a beam; read without pydantic, which is slow to load.
 
-`transduce.search.settings` has all settings of all methods. What both need is here: the bounds of the keys, and what
-settings asked for mean to those of the recipe.
+`transduce.search.settings` has all settings of all methods. What both need is here: what settings asked for mean to
+those of the recipe, and which do not go together.
 """
 
 import math
@@ -11,51 +11,12 @@ from typing import Any, Self
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
+from transduce.search.keys import KEYS, OTHER_NAMES, READ_BY_ONE
 from transduce.search.length import LengthRule
 
-DEFAULTS: dict[str, Any] = {
-    "method": "beam",
-    "beam": 5,
-    "prune": None,
-    "length_rule": "power",
-    "alpha": 0.75,
-    "nbest": 1,
-    "max_length_factor": 1.5,
-    "max_length_offset": 20,
-    "shortlist": None,
-}
-BOUNDS: dict[str, dict[str, Any]] = {
-    "beam": {"ge": 1, "le": 10_000},
-    "prune": {"gt": 0},
-    "alpha": {"ge": 0, "le": 10, "allow_inf_nan": False},
-    "nbest": {"ge": 1, "le": 10_000},
-    "max_length_factor": {"ge": 0, "le": 1000, "allow_inf_nan": False},
-    "max_length_offset": {"ge": 0, "le": 100_000},
-    "shortlist": {"ge": 1},
-}
-"""Bounds of the keys that are numbers, as pydantic's `Field` takes them."""
-
-CHOICES = {"method": ("greedy", "beam"), "length_rule": ("power", "gnmt", "none")}
-REAL = ("prune", "alpha", "max_length_factor")  # keys that need not be whole numbers
-NEEDS_STEPS: dict[str, Any] = {"coverage": 0, "ctc_weight": 0, "groups": 1, "min_length": 0, "no_repeat_ngram": None}
-"""Keys that make a search go step by step, with the value by which they do not."""
-UNREAD = ("diversity", "temperature", "top_k", "top_p", "seed", "iterations", "lengths")  # by greedy search and beams
-
-READ_BY_ONE = {
-    **dict.fromkeys(("prune", "groups", "diversity"), "beam"),
-    **dict.fromkeys(("temperature", "top_k", "top_p"), "sample"),
-}
-"""The settings that only one method uses."""
-
-OTHER_NAMES = {
-    **dict.fromkeys(("max_new", "max_new_tokens", "max_length", "max_len", "max_tokens"), "max_length_offset"),
-    **dict.fromkeys(("num_beams", "beam_size", "beam_width", "width"), "beam"),
-    **dict.fromkeys(("length_penalty", "lenpen"), "alpha"),
-    **dict.fromkeys(("n", "n_best", "num_return_sequences"), "nbest"),
-    **dict.fromkeys(("no_repeat_ngram_size",), "no_repeat_ngram"),
-    **dict.fromkeys(("min_new_tokens", "min_len"), "min_length"),
-}
-"""Names that our options, our API and other toolkits use for a key. The error for such a key suggests ours."""
+READ = {name: key for name, key in KEYS.items() if key.plain == "read"}
+"""What such a search reads."""
+METHODS = ("greedy", "beam")
 
 
 def in_place_of(recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +85,7 @@ class PlainSearch:
             InputError: an unknown key, a wrong value, keys that do not go together, or what needs a search that goes
                 step by step.
         """
-        found = {**DEFAULTS, **{name: value for name, value in table.items() if name in DEFAULTS}}
+        found = {name: table.get(name, key.default) for name, key in READ.items()}
         problems = [problem for name, value in table.items() if (problem := _problem(name, value))]
         if not problems:
             method, nbest, prune = found["method"], found["nbest"], found["prune"]
@@ -133,14 +94,15 @@ class PlainSearch:
         if problems:
             raise InputError(problems)
         values: dict[str, Any] = {
-            name: float(value) if name in REAL and value is not None else value for name, value in found.items()
+            name: float(value) if READ[name].kind is float and value is not None else value
+            for name, value in found.items()
         }
         return cls(**values)
 
     @classmethod
     def asked(cls, recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> Self:
         """The recipe's settings with those asked for in their place. Raises InputError as `of` and `in_place_of` do."""
-        if idle := [name for name in asked if name in UNREAD]:
+        if idle := [name for name in asked if is_idle(name)]:
             raise InputError(f"search.{name}: greedy search and beams do not use it. Leave it out." for name in idle)
         return cls.of(in_place_of({"method": "beam", "length_rule": "power", **recipe}, asked))
 
@@ -154,36 +116,40 @@ class PlainSearch:
         return limit_of(source_length, self.max_length_factor, self.max_length_offset)
 
 
+def is_idle(name: str) -> bool:
+    """Whether greedy search and beams have no use for a key."""
+    return name in KEYS and KEYS[name].plain == "unread"
+
+
 def _problem(name: str, value: Any) -> str | None:
     """What is wrong with one setting."""
-    if name in NEEDS_STEPS:
+    if name not in KEYS:
+        nearest = f' Did you mean "{OTHER_NAMES[name]}"?' if name in OTHER_NAMES else suggest(name, list(KEYS))
+        return f'search: unknown key "{name}".{nearest}'
+    if KEYS[name].plain == "steps":
         needs = "needs a search that goes step by step, and so the whole package with torch: pip install transduce"
-        return None if value == NEEDS_STEPS[name] else f"search.{name} = {value}: {needs}."
-    if name in UNREAD:
+        return None if value == KEYS[name].default else f"search.{name} = {value}: {needs}."
+    if is_idle(name):
         return None
-    if name in CHOICES:
-        if value in CHOICES[name]:
+    kind = METHODS if name == "method" else KEYS[name].kind
+    if isinstance(kind, tuple):
+        if value in kind:
             return None
         more = " For others install the whole package with torch: pip install transduce." * (name == "method")
-        return f"search.{name}: expected one of {', '.join(CHOICES[name])}; got {value!r}.{more}"
-    if name not in BOUNDS:
-        known = [*DEFAULTS, *NEEDS_STEPS, *UNREAD]
-        nearest = f' Did you mean "{OTHER_NAMES[name]}"?' if name in OTHER_NAMES else suggest(name, known)
-        return f'search: unknown key "{name}".{nearest}'
+        return f"search.{name}: expected one of {', '.join(kind)}; got {value!r}.{more}"
     return _number_problem(name, value)
 
 
 def _number_problem(name: str, value: Any) -> str | None:
-    bounds = BOUNDS[name]
-    if value is None and DEFAULTS[name] is None:
+    key, bounds = KEYS[name], KEYS[name].bounds
+    if value is None and key.default is None:
         return None
-    kinds = (int, float) if name in REAL else (int,)
-    fits = type(value) in kinds and not math.isnan(value)
-    fits = fits and (bounds.get("allow_inf_nan", True) or math.isfinite(value))
+    kinds = (int, float) if key.kind is float else (int,)
+    fits = type(value) in kinds and math.isfinite(value)
     fits = fits and value >= bounds.get("ge", -math.inf) and value <= bounds.get("le", math.inf)
     if fits and value > bounds.get("gt", -math.inf):
         return None
     least = f"above {bounds['gt']}" if "gt" in bounds else f"of at least {bounds['ge']}"
     most = f" and at most {bounds['le']:,}" if "le" in bounds else ""
-    kind = "a number" if name in REAL else "a whole number"
+    kind = "a number" if key.kind is float else "a whole number"
     return f"search.{name}: expected {kind} {least}{most}; got {value!r}."

@@ -1,22 +1,42 @@
-"""A search job: a model, its sources, and the rules for outputs.
+"""What search is asked of one source, and what it tells of each step.
 
-Shapes: B sentences, N hypotheses, V vocabulary.
+Shapes: S positions of a source, F features, N hypotheses, T tokens.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.core.errors import InputError, TransduceError
-from transduce.core.padded import Padded
-from transduce.models.protocols import Tree, select
-from transduce.search.coverage import Coverage
-from transduce.search.lattice import Lattices
-from transduce.search.one_call import check_log_probability
-from transduce.search.rules import Rules
+from transduce.search.constraint import Constraint
+from transduce.search.grammar import OutputGrammar
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One source, ready for search, and the rules for its outputs.
+
+    limit: maximum number of tokens of an output, including the end token; see `Search.limit`.
+    source: ids with the end token, or frames (S, F); None for a model without a source.
+    prefix: the tokens with which an output must begin. They count towards its probability and its limit.
+    min_length: minimum number of tokens of an output, without the end token.
+    constraint: required and forbidden phrases. An output can end only when it contains all required phrases; if it
+        reaches its limit before, its `ended` is False.
+    grammar: the form of an output, which then ends within its limit; None = any. Not with phrases, a prefix, a minimum
+        length, a limit on repeated n-grams or a shortlist.
+    line: the source's line number in its file, from 0. Messages name it, and samples are seeded with it.
+    """
+
+    limit: int
+    source: Sequence[int] | NDArray[np.float32] | None = None
+    prefix: Sequence[int] = ()
+    min_length: int = 0
+    constraint: Constraint | None = None
+    grammar: OutputGrammar | None = None
+    line: int = 0
 
 
 class Step(NamedTuple):
@@ -35,134 +55,3 @@ class Step(NamedTuple):
 
 
 OnStep = Callable[[Step], None]  # an exception that it raises ends the search
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """`rows` sources and the rules for their outputs. Each list has one element per row.
-
-    model: implements `Steps`, or `Fills` for method "mask_predict", or `Aligns` for "ctc".
-    source: the sources; None for a model without a source.
-    start, end: token ids; `end` ends an output.
-    limits: maximum number of tokens of an output, including `end`.
-    prefixes: the tokens with which an output must begin. They count towards its probability.
-    lines: line number of each source in its file. Messages name it, and samples are seeded with it.
-    forbidden: token ids that are never chosen. A prefix may contain them.
-    device: the model's device.
-    rules: which tokens may not follow a hypothesis; None = no rules.
-    coverage: the coverage penalty; None = none.
-    lattices: records every step of a beam; None = no recording.
-    shortlist: (B, V) bool, True = an output of the row may contain the token; None = any token. With a shortlist,
-        `model` is `Shortlisted`.
-    on_step: called after each token; None = no calls.
-    """
-
-    model: Any
-    source: Padded | None
-    rows: int
-    start: int
-    end: int
-    limits: Sequence[int]
-    prefixes: Sequence[Sequence[int]]
-    lines: Sequence[int]
-    forbidden: Sequence[int]
-    device: torch.device
-    rules: Rules | None = None
-    coverage: Coverage | None = None
-    lattices: Lattices | None = None
-    shortlist: Tensor | None = None
-    on_step: OnStep | None = None
-
-    def begin(self) -> tuple[Tree, Tree]:
-        """The memory of the sources and the state before the first token, (B, ...) each."""
-        memory, state = self.model.start(self.source, self.rows)
-        return memory, state
-
-    def step(self, token_N: Tensor, memory: Tree, state: Tree, time: int) -> tuple[Tensor, Tree]:
-        """The log-probabilities (N, V) of the token at position `time`, and the state after it.
-
-        Raises:
-            TransduceError: the model returned invalid log-probabilities.
-            InputError: a token id of this job is not in the vocabulary.
-        """
-        log_probabilities_NV, state = self.model.step(token_N.to(self.device), memory, state)
-        if log_probabilities_NV.ndim != 2 or len(log_probabilities_NV) != len(token_N):
-            raise TransduceError(
-                f"search: the model should give log-probabilities ({len(token_N)}, vocabulary) "
-                f"for {len(token_N)} hypotheses, but gave {tuple(log_probabilities_NV.shape)}."
-            )
-        if time == 0:
-            self.check_vocabulary(log_probabilities_NV.shape[1])
-        check_log_probability(float(log_probabilities_NV.amax()))
-        return log_probabilities_NV, state
-
-    def permitted(self, log_probabilities_NV: Tensor, row_N: Tensor, tokens_NT: Tensor) -> Tensor:
-        """The log-probabilities with -inf for tokens that may not follow the hypotheses.
-
-        These are the forbidden tokens, the tokens that the rules reject, and within a prefix every token but the next.
-
-        Args:
-            log_probabilities_NV: the log-probabilities.
-            row_N: the sentence of each hypothesis.
-            tokens_NT: the tokens of each hypothesis.
-        """
-        row_M, token_M = self._imposed(row_N, tokens_NT.shape[1])
-        row_M, token_M = row_M.to(self.device), token_M.to(self.device)
-        value_M = log_probabilities_NV[row_M, token_M]
-        if self.forbidden:
-            forbidden_F = torch.tensor(self.forbidden, device=self.device)
-            log_probabilities_NV = log_probabilities_NV.index_fill(1, forbidden_F, -torch.inf)
-        if self.rules:
-            refused_NV = self.rules.refused(row_N, tokens_NT, log_probabilities_NV.shape[1])
-            log_probabilities_NV = log_probabilities_NV.masked_fill(refused_NV.to(self.device), -torch.inf)
-        if len(row_M):
-            log_probabilities_NV = log_probabilities_NV.index_fill(0, row_M, -torch.inf)
-            log_probabilities_NV[row_M, token_M] = value_M
-        return log_probabilities_NV
-
-    def is_free(self, time: int) -> bool:
-        """Whether at position `time` every token that is not `forbidden` may follow."""
-        return self.rules is None and all(time >= len(prefix) for prefix in self.prefixes)
-
-    def penalty(self, memory: Tree, state: Tree, rows: int) -> Tensor:
-        """(N,) float64: the coverage penalty, at most 0, of hypotheses that end with the next token."""
-        if self.coverage is None:
-            return torch.zeros(rows, dtype=torch.float64)
-        return self.coverage.penalty(memory if self.shortlist is None else memory.inner, state)
-
-    def _imposed(self, row_N: Tensor, time: int) -> tuple[Tensor, Tensor]:
-        """(M,) the hypotheses whose prefix has a token at position `time`, and (M,) these tokens."""
-        if all(time >= len(prefix) for prefix in self.prefixes):
-            return torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
-        token_B = [prefix[time] if time < len(prefix) else -1 for prefix in self.prefixes]
-        token_N = torch.tensor(token_B)[row_N]
-        row_M = (token_N >= 0).nonzero()[:, 0]
-        return row_M, token_N[row_M]
-
-    def check_vocabulary(self, size: int) -> None:
-        """Raises InputError if a token id of this job is not in a vocabulary of this size."""
-        if self.shortlist is not None and self.shortlist.shape[1] != size:
-            raise InputError(f"search: a shortlist out of {self.shortlist.shape[1]} tokens; the model has {size}.")
-        outside = [f"end token {self.end}"] if self.end >= size else []
-        outside += [f"forbidden token {token}" for token in self.forbidden if token >= size]
-        outside += [
-            f"line {line}: prefix token {token}"
-            for line, prefix in zip(self.lines, self.prefixes, strict=True)
-            for token in prefix
-            if token >= size
-        ]
-        if self.rules is not None and any(each and each.size != size for each in self.rules.grammars):
-            raise InputError(f"search: the grammars were made for another vocabulary than the model's {size} tokens.")
-        if self.rules is not None and any(each and each.spelling.size != size for each in self.rules.constraints):
-            raise InputError(
-                f"search: the constraints were made for another vocabulary than the model's {size} tokens."
-            )
-        if outside:
-            raise InputError(f"search: {what} is outside the model's vocabulary of {size}." for what in outside)
-
-
-def reordered(tree: Tree, row_N: Tensor, rows: int, device: torch.device) -> Tree:
-    """`select(tree, row_N)` for a tree of `rows` rows, without a copy if the order does not change."""
-    if len(row_N) == rows and torch.equal(row_N, torch.arange(rows)):
-        return tree
-    return select(tree, row_N.to(device))

@@ -9,33 +9,28 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from transduce.search.constraint import Constraint, State
-from transduce.search.grammar import GrammarState, OutputGrammar
+from transduce.search.constraint import State
+from transduce.search.grammar import GrammarState
+from transduce.search.request import Request
+
+
+def rules_of(end: int, requests: Sequence[Request], ngram: int | None) -> "Rules | None":
+    """The rules of requests; None where any token may follow."""
+    ruled = any(request.min_length or request.constraint or request.grammar for request in requests)
+    return Rules(end, requests, ngram) if ruled or ngram else None
 
 
 class Rules:
-    """The rules of a job's rows. Each list has one element per row.
+    """The rules of a batch's requests.
 
     end: the token that ends an output.
-    limits: maximum number of tokens of an output, including the end token.
-    least: minimum number of tokens of an output, without the end token.
+    requests: limit, minimum length, phrases and grammar of each row.
     ngram: no n-gram of this length may occur twice (Paulus et al. 2018, section 2.5, for 3); None = no limit.
-    constraints: required and forbidden phrases; None = no phrases.
-    grammars: the form of an output; None = any.
     """
 
-    def __init__(
-        self,
-        end: int,
-        limits: Sequence[int],
-        least: Sequence[int],
-        ngram: int | None,
-        constraints: Sequence[Constraint | None],
-        grammars: Sequence[OutputGrammar | None] | None = None,
-    ) -> None:
-        self.end, self.limits, self.least, self.ngram, self.constraints = end, limits, least, ngram, constraints
-        self.grammars = [None] * len(constraints) if grammars is None else grammars
-        self.must = any(constraint and constraint.must for constraint in constraints)
+    def __init__(self, end: int, requests: Sequence[Request], ngram: int | None = None) -> None:
+        self.end, self.requests, self.ngram = end, requests, ngram
+        self.must = any(request.constraint and request.constraint.must for request in requests)
         self._states: dict[tuple[int, tuple[int, ...]], State] = {}
         self._forms: dict[tuple[int, tuple[int, ...]], GrammarState] = {}
 
@@ -46,20 +41,20 @@ class Rules:
         self._advance(histories)
         self._advance_grammars(histories)
         for place, (row, tokens) in enumerate(histories):
-            constraint, last = self.constraints[row], len(tokens) + 1 == self.limits[row]
+            request = self.requests[row]
+            constraint, left = request.constraint, request.limit - len(tokens)
             if constraint is not None:
                 state = self._states[row, tokens]
-                forbidden_V = constraint.refused(state, last)
+                forbidden_V = constraint.refused(state, left == 1)
                 if forbidden_V is not None:
                     refused_NV[place] = torch.from_numpy(forbidden_V)
                 refused_NV[place, self.end] = not constraint.may_end(state)
             if self.ngram is not None:
                 refused_NV[place, repeating(tokens, self.ngram)] = True
-            if len(tokens) < self.least[row]:
+            if len(tokens) < request.min_length:
                 refused_NV[place, self.end] = True
-            if (grammar := self.grammars[row]) is not None:
-                left = self.limits[row] - len(tokens)
-                refused_NV[place] |= torch.from_numpy(grammar.refused(self._forms[row, tokens], left))
+            if request.grammar is not None:
+                refused_NV[place] |= torch.from_numpy(request.grammar.refused(self._forms[row, tokens], left))
         return refused_NV
 
     def state(self, row: int, tokens: tuple[int, ...]) -> State:
@@ -68,14 +63,14 @@ class Rules:
 
     def distance(self, row: int, tokens: Sequence[int]) -> int:
         """The distance of an output to its required phrases; see `Constraint.distance`."""
-        constraint = self.constraints[row]
+        constraint = self.requests[row].constraint
         return 0 if constraint is None else constraint.distance(constraint.behind(tokens))
 
     def _advance(self, histories: Sequence[tuple[int, tuple[int, ...]]]) -> None:
         """Compute each state from that of the same tokens without the last, if it is known, or from the start."""
         states = {}
         for row, tokens in histories:
-            constraint = self.constraints[row]
+            constraint = self.requests[row].constraint
             if constraint is None:
                 continue
             before = self._states.get((row, tokens[:-1])) if tokens else None
@@ -86,7 +81,7 @@ class Rules:
         """The same of the grammars' states."""
         forms = {}
         for row, tokens in histories:
-            if (grammar := self.grammars[row]) is not None:
+            if (grammar := self.requests[row].grammar) is not None:
                 before = self._forms.get((row, tokens[:-1])) if tokens else None
                 known, more = (grammar.start, tokens) if before is None else (before, tokens[-1:])
                 forms[row, tokens] = reduce(grammar.after, more, known)

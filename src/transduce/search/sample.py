@@ -10,30 +10,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transduce.search.batch_request import BatchRequest
 from transduce.search.hypothesis import Hypothesis, rank
-from transduce.search.request import BatchRequest
 from transduce.search.settings import Search
 from transduce.search.stepwise import follow
 
 
-def search(job: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
+def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """`nbest` independent draws for each row, best first; the same output may be drawn twice."""
     draws = settings.nbest
-    uniform_PT = uniforms(job, settings.seed, draws)
+    uniform_PT = uniforms(batch, settings.seed, draws)
 
     def choose(log_probabilities_NV: Tensor, path_N: Tensor, time: int) -> Tensor:
         return drawn(log_probabilities_NV, uniform_PT[path_N, time], settings)
 
-    found = follow(job, choose, settings.length, copies=draws)
-    return [rank(found[row * draws : (row + 1) * draws], draws) for row in range(job.rows)]
+    found = follow(batch, choose, settings.length, copies=draws)
+    return [rank(found[row * draws : (row + 1) * draws], draws) for row in range(batch.rows)]
 
 
-def uniforms(job: BatchRequest, seed: int, draws: int) -> Tensor:
+def uniforms(batch: BatchRequest, seed: int, draws: int) -> Tensor:
     """(P, T) numbers in [0, 1): all random numbers of each path, drawn before the first step."""
-    uniform_PT = np.zeros((job.rows * draws, max(job.limits)))
-    for row, (line, limit) in enumerate(zip(job.lines, job.limits, strict=True)):
+    uniform_PT = np.zeros((batch.rows * draws, max(batch.limits)))
+    for row, request in enumerate(batch.requests):
         for draw in range(draws):
-            uniform_PT[row * draws + draw, :limit] = np.random.default_rng([seed, line, draw]).random(limit)
+            generator = np.random.default_rng([seed, request.line, draw])
+            uniform_PT[row * draws + draw, : request.limit] = generator.random(request.limit)
     return torch.from_numpy(uniform_PT)
 
 

@@ -3,22 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from transduce.core.config import Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
+from transduce.search.keys import KEYS, OTHER_NAMES, READ_BY_ONE
 from transduce.search.length import LengthRule, RuleName
-from transduce.search.plain_settings import (
-    BOUNDS,
-    DEFAULTS,
-    OTHER_NAMES,
-    READ_BY_ONE,
-    in_place_of,
-    limit_of,
-    nbest_problem,
-    prune_problem,
-)
+from transduce.search.plain_settings import in_place_of, limit_of, nbest_problem, prune_problem
 
 
 class Search(Config):
@@ -26,49 +18,49 @@ class Search(Config):
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = OTHER_NAMES
 
-    method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = "beam"
+    method: Literal["greedy", "beam", "sample", "exhaustive", "mask_predict", "ctc"] = KEYS["method"].default
     """exhaustive is for tiny vocabularies. mask_predict and ctc are the only methods of models that write at once."""
-    beam: Annotated[int, Field(**BOUNDS["beam"])] = DEFAULTS["beam"]
+    beam: Annotated[int, KEYS["beam"]] = KEYS["beam"].default
     """Beam size; a finished hypothesis keeps its slot. For `ctc`: number of prefixes; 1 = best path."""
-    prune: Annotated[float | None, Field(**BOUNDS["prune"])] = DEFAULTS["prune"]
+    prune: Annotated[float | None, KEYS["prune"]] = KEYS["prune"].default
     """For `beam`: drop hypotheses this many nats below their sentence's best (Freitag and Al-Onaizan 2017)."""
-    length_rule: RuleName = "power"
+    length_rule: RuleName = KEYS["length_rule"].default
     """power: score = log p / L^alpha. gnmt: score = log p / ((5 + L) / 6)^alpha. none: score = log p."""
-    alpha: Annotated[float, Field(**BOUNDS["alpha"])] = DEFAULTS["alpha"]
+    alpha: Annotated[float, KEYS["alpha"]] = KEYS["alpha"].default
     """See `length_rule`; each rule needs its own value. 0 ranks by probability, which favours short outputs."""
-    coverage: float = Field(default=0.0, ge=0, le=1000, allow_inf_nan=False)
+    coverage: Annotated[float, KEYS["coverage"]] = KEYS["coverage"].default
     """Coverage penalty: score += coverage * sum_s log(min(sum_t alpha_ts, 1)) (Wu et al. 2016 use 0.2)."""
-    ctc_weight: float = Field(default=0.0, ge=0, lt=1)
+    ctc_weight: Annotated[float, KEYS["ctc_weight"]] = KEYS["ctc_weight"].default
     """For models with model.ctc_weight: weight of CTC's prefix probabilities, beside attention's (Watanabe et al. 2017
     use 0.3)."""
-    nbest: Annotated[int, Field(**BOUNDS["nbest"])] = DEFAULTS["nbest"]
+    nbest: Annotated[int, KEYS["nbest"]] = KEYS["nbest"].default
     """Number of hypotheses for each source; for `sample`, of independent samples."""
-    max_length_factor: Annotated[float, Field(**BOUNDS["max_length_factor"])] = DEFAULTS["max_length_factor"]
+    max_length_factor: Annotated[float, KEYS["max_length_factor"]] = KEYS["max_length_factor"].default
     """Maximum length of an output: max_length_factor * source length + max_length_offset tokens."""
-    max_length_offset: Annotated[int, Field(**BOUNDS["max_length_offset"])] = DEFAULTS["max_length_offset"]
+    max_length_offset: Annotated[int, KEYS["max_length_offset"]] = KEYS["max_length_offset"].default
     """See `max_length_factor`. For a language model: maximum number of tokens after the prompt."""
-    min_length: int = Field(default=0, ge=0, le=100_000)
+    min_length: Annotated[int, KEYS["min_length"]] = KEYS["min_length"].default
     """Minimum number of tokens of an output, without the end token; for a language model, after the prompt."""
-    no_repeat_ngram: int | None = Field(default=None, ge=1)
+    no_repeat_ngram: Annotated[int | None, KEYS["no_repeat_ngram"]] = KEYS["no_repeat_ngram"].default
     """No n-gram of this length may occur twice in an output."""
-    shortlist: Annotated[int | None, Field(**BOUNDS["shortlist"])] = DEFAULTS["shortlist"]
+    shortlist: Annotated[int | None, KEYS["shortlist"]] = KEYS["shortlist"].default
     """Restrict outputs to this many likely translations of each source token and as many of the most frequent tokens
     (at least `beam`). Faster for Transformers, but less exact. See `transduce shortlist`. Unset: all words."""
-    groups: int = Field(default=1, ge=1)
+    groups: Annotated[int, KEYS["groups"]] = KEYS["groups"].default
     """For `beam`: number of groups of diverse beam search, with beam / groups slots each."""
-    diversity: float = Field(default=0.5, ge=0, le=1000, allow_inf_nan=False)
+    diversity: Annotated[float, KEYS["diversity"]] = KEYS["diversity"].default
     """For groups > 1: penalty of a token for each hypothesis of an earlier group that takes it at the same step."""
-    temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    temperature: Annotated[float, KEYS["temperature"]] = KEYS["temperature"].default
     """For `sample`: divide logits by this; applied before top_k and top_p."""
-    top_k: int | None = Field(default=None, ge=1)
+    top_k: Annotated[int | None, KEYS["top_k"]] = KEYS["top_k"].default
     """For `sample`: keep only the k most likely tokens; applied before top_p."""
-    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_p: Annotated[float | None, KEYS["top_p"]] = KEYS["top_p"].default
     """For `sample`: keep only the most likely tokens that make up this share of the probability."""
-    seed: int = Field(default=0, ge=0, lt=2**63)
+    seed: Annotated[int, KEYS["seed"]] = KEYS["seed"].default
     """For `sample`: the random seed. Each line has its own random stream, which depends on (seed, line)."""
-    iterations: int = Field(default=4, ge=1, le=10_000)
+    iterations: Annotated[int, KEYS["iterations"]] = KEYS["iterations"].default
     """For `mask_predict`: number of iterations, each of which predicts fewer words again."""
-    lengths: int = Field(default=3, ge=1, le=10_000)
+    lengths: Annotated[int, KEYS["lengths"]] = KEYS["lengths"].default
     """For `mask_predict`: number of lengths to try, the most likely first."""
 
     @model_validator(mode="after")
@@ -89,7 +81,7 @@ class Search(Config):
             raise ValueError(problem)
         if self.beam % self.groups and self.method == "beam":
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
-        if self.groups == 1 and self.diversity != type(self).model_fields["diversity"].default:
+        if self.groups == 1 and self.diversity != KEYS["diversity"].default:
             raise ValueError(f"diversity = {self.diversity}: it acts between groups, so set groups above 1")
         return self
 
@@ -106,7 +98,7 @@ class Search(Config):
     def _samples_only_when_told(self) -> Self:
         if self.method != "sample":
             samplings = [name for name, reader in READ_BY_ONE.items() if reader == "sample"]
-            idle = [name for name in samplings if getattr(self, name) != type(self).model_fields[name].default]
+            idle = [name for name in samplings if getattr(self, name) != KEYS[name].default]
             if idle:
                 raise ValueError(f'{", ".join(idle)}: only method "sample" uses this, not "{self.method}"')
         return self
@@ -121,7 +113,7 @@ class Search(Config):
         return limit_of(source_length, self.max_length_factor, self.max_length_offset)
 
 
-def search_settings(recipe: Search, asked: dict[str, Any]) -> Search:
+def search_settings(recipe: Search, asked: Mapping[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place; see `transduce.search.plain_settings.in_place_of`.
 
     Raises:

@@ -18,7 +18,7 @@ from torch import Tensor
 from transduce.core.padded import Padded
 from transduce.layers.fused_search import FusedSearch
 from transduce.models.protocols import HasFusedSearch, Tree, stands_in
-from transduce.search.request import BatchRequest
+from transduce.search.batch_request import BatchRequest
 from transduce.search.word_lists import permit
 
 
@@ -58,22 +58,21 @@ class Shortlisted:
 def restricted(log_probabilities_NV: Tensor, allowed_NV: Tensor) -> Tensor:
     """Log-probabilities normalized over allowed tokens, -inf elsewhere; all -inf if no allowed token is possible."""
     if log_probabilities_NV.shape != allowed_NV.shape:
-        return log_probabilities_NV  # of another vocabulary, which the job rejects
+        return log_probabilities_NV  # of another vocabulary, which the batch rejects
     kept_NV = log_probabilities_NV.masked_fill(~allowed_NV, -torch.inf)
     mass_N1 = kept_NV.logsumexp(1, keepdim=True)
     return kept_NV - torch.where(mass_N1 == -torch.inf, 0, mass_N1)
 
 
-def with_demands(allowed_BV: Tensor, job: BatchRequest) -> Tensor:
-    """The lists of a job's rows without forbidden tokens, but with the end token and those of prefixes and phrases.
+def with_demands(allowed_BV: Tensor, batch: BatchRequest) -> Tensor:
+    """The lists of a batch's rows without forbidden tokens, but with the end token and those of prefixes and phrases.
 
-    Tokens outside the vocabulary are left to `Job.check_vocabulary`.
+    Tokens outside the vocabulary are left to `BatchRequest.check_vocabulary`.
     """
     allowed_BV = allowed_BV.clone()
     size = allowed_BV.shape[1]
-    permit(allowed_BV, job.forbidden, job.end)
-    constraints = job.rules.constraints if job.rules else [None] * job.rows
-    for row, (prefix, constraint) in enumerate(zip(job.prefixes, constraints, strict=True)):
-        if demanded := {*prefix, *(constraint.tokens if constraint else ())}:
+    permit(allowed_BV, batch.forbidden, batch.end)
+    for row, request in enumerate(batch.requests):
+        if demanded := {*request.prefix, *(request.constraint.tokens if request.constraint else ())}:
             allowed_BV[row, [token for token in demanded if token < size]] = True
-    return allowed_BV.to(job.device)
+    return allowed_BV.to(batch.device)

@@ -2,18 +2,20 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
-from transduce.search.plain_settings import CHOICES, UNREAD
+from transduce.search.plain_settings import METHODS, is_idle
 from transduce.search.settings import Search, search_settings
 from transduce.serve.markup import Link
 from transduce.serve.served_model import ModelUse, ServedModel
@@ -53,7 +55,7 @@ class KernelsModel:
         translator.search = self.search.model_dump()
         self.kind = str(translator.task.get("kind", "translation"))
         self.readable = translator.readable
-        self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source, "target": translator.target}
+        self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source_tokenizer, "target": translator.target}
         translator.predict([""])  # settings that this model cannot be searched by are told of now
 
     @property
@@ -84,7 +86,7 @@ class KernelsModel:
 
     def length(self, text: str) -> int:
         """In tokens."""
-        return len(self._translator.source.encode([text])[0])
+        return len(self._translator.source_tokenizer.encode([text])[0])
 
     def splits(self, split: Split) -> bool:
         """See `Translator.splits`."""
@@ -94,18 +96,16 @@ class KernelsModel:
         """See `Translator.pieces`."""
         return self._translator.pieces(texts, split, long)
 
-    def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """Without torch, unless the outputs are to be drawn."""
-        if search_settings(self.search, search).method not in CHOICES["method"]:
-            return self.whole.predict(texts, split=split, long=long, **search)
-        read = {name: value for name, value in search.items() if name not in UNREAD}
-        return self._translator.predict(list(texts), batch_size=len(texts), split=split, long=long, **read)
+        if search_settings(self.search, dict(options.search)).method not in METHODS:
+            return self.whole.predict(texts, options)
+        read = {name: value for name, value in options.search.items() if not is_idle(name)}
+        return self._translator.predict_all(texts, replace(options, batch_size=len(texts), search=read))
 
-    def predict_aloud(
-        self, text: str, hear: Callable[[str], None], *, split: Split, long: LongText, **search: Any
-    ) -> Prediction:
+    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """Told token by token once all are found, as the whole search is one call."""
-        [found] = self.predict([text], split=split, long=long, **search)
+        [found] = self.predict([text], options)
         target = self._translator.target
         ids = target.ids(found.tokens)
         for number in range(1, len(ids) + 1):

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.generates import generating
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import generating
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
 from transduce.interpret.attention import Attention
@@ -96,15 +96,13 @@ class PipelineModel:
         """See `Pipeline.pieces`."""
         return self.pipeline.pieces(texts, split, long)
 
-    def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """See `Pipeline.predict`."""
-        return self.pipeline.predict(list(texts), batch_size=len(texts), split=split, long=long, **search)
+        return self.pipeline.predict_all(texts, replace(options, batch_size=len(texts)))
 
-    def predict_aloud(
-        self, text: str, hear: Callable[[str], None], *, split: Split, long: LongText, **search: Any
-    ) -> Prediction:
+    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """Told while the search goes on."""
-        [found] = self.predict([text], split=split, long=long, on_step=_telling(self.pipeline, hear), **search)
+        [found] = self.predict([text], replace(options, on_step=_telling(self.pipeline, hear)))
         return found
 
     def attention(self, prediction: Prediction) -> Attention:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
@@ -103,13 +104,11 @@ class ServedModel(Protocol):
         """How it reads texts: which spans of each by themselves."""
         ...
 
-    def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
+    def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """One a text, all searched together. Raises InputError for what it cannot do."""
         ...
 
-    def predict_aloud(
-        self, text: str, hear: Callable[[str], None], *, split: Split, long: LongText, **search: Any
-    ) -> Prediction:
+    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """The prediction of one text that is read in one piece, found greedily.
 
         hear: called with the output so far for each of its tokens; what it raises ends the work.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.serve.markup import Link
@@ -103,11 +104,12 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
     if first.do:
         return [[first.do(first)]]
     texts = [text for work in works for text in work.texts]
-    asked, search, served = first.ask, dict(first.ask.search), first.model.served
+    asked, served = first.ask, first.model.served
+    options = PredictionOptions(split=asked.split, long=asked.long, search=dict(asked.search))
     if first.hear:
         hear = _wanted(first, first.hear)
-        return [[Answer(served.predict_aloud(texts[0], hear, split=asked.split, long=asked.long, **search))]]
-    found = iter(served.predict(texts, split=asked.split, long=asked.long, **search))
+        return [[Answer(served.predict_aloud(texts[0], hear, options))]]
+    found = iter(served.predict(texts, options))
     return [[_looked(work, next(found)) for _ in work.texts] for work in works]
 
 

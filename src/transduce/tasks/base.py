@@ -20,8 +20,8 @@ from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Predictor
-from transduce.inference.request import Request
 from transduce.models.protocols import Classifies
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Baseline, TaskData, Tell
 

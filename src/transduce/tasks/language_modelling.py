@@ -21,11 +21,11 @@ from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tokenizers.right_to_left import RightToLeft
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
-from transduce.inference.request import Request
 from transduce.models.protocols import Stateful
 from transduce.objectives.next_token import CarriedNextToken, NextToken
 from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.encoding_processes import Encoding, opened
@@ -151,7 +151,7 @@ class LanguageModelling(TextTask):
         if not self.config.carry_state:
             limit = min(limit, self.config.context)
         limit = max(limit, len(ids) + 1)
-        return Request(None, ids, limit, len(ids) + search.min_length)
+        return Request(limit, None, ids, len(ids) + search.min_length)
 
     def _encoding(self, file: TextFile, cache: Path) -> Encoding:
         context = self.config.context

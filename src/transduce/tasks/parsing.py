@@ -23,13 +23,13 @@ from transduce.data.store import Store
 from transduce.data.structures.trees import WORD, ParseTree, of_sequence, parse_tree, read_trees, right_branching
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.prediction import Prediction
-from transduce.inference.request import Request
 from transduce.metrics.score import References
 from transduce.metrics.tally import Tally
 from transduce.models.protocols import Aligns, Fills
 from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
 from transduce.search.grammar import BracketTokens, TreeGrammar
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import ExampleFile, TextTask
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
@@ -152,7 +152,7 @@ class Parsing(TextTask):
                 f"search.{name}: a tree has the length and the tokens it needs; leave it out." for name in wrong
             )
         source = self.columns["source"]
-        return Request(source.closed(ids), [], search.limit(len(ids)))
+        return Request(search.limit(len(ids)), source.closed(ids))
 
     def formed(self, request: Request, text: str) -> Request:
         """One tree over the words of `text`, with room for as many brackets as trees have."""

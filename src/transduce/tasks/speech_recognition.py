@@ -24,10 +24,10 @@ from transduce.data.speech.filterbank import Normalization
 from transduce.data.speech.recordings import RecordingFile, read_recordings, recordings_digest
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.inference.request import Request
 from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.protocols import Dataset, TaskData, Tell
@@ -140,7 +140,7 @@ class SpeechRecognition(TextTask):
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""
-        return Request(ids, [], search.limit(-(-len(ids) // FRAMES_A_TOKEN)), search.min_length)
+        return Request(search.limit(-(-len(ids) // FRAMES_A_TOKEN)), ids, min_length=search.min_length)
 
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""

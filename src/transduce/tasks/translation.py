@@ -28,7 +28,7 @@ from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.data.tokenizers.unknown_tokens import unknown_report
-from transduce.inference.request import Request
+from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask
 from transduce.tasks.encoding_processes import Encoding, opened
@@ -175,7 +175,7 @@ class Translation(TextTask):
         opening = self._written.opening
         limit, least = max(search.limit(len(ids)), len(opening) + 1), search.min_length + len(opening)
         source = self.columns["source"].closed(ids)
-        return Request(source, opening, limit, least if search.min_length else 0)
+        return Request(limit, source, opening, least if search.min_length else 0)
 
     def _training_stores(
         self, groups: Sequence[Sequence[Corpus]], cache: Path, tell: Tell

@@ -11,6 +11,7 @@ from torch import nn
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.data.hold_out import HoldOut
+from transduce.inference.generates import Generates
 from transduce.inference.likelihood import (
     dataset_likelihood,
     dataset_log_probabilities,
@@ -18,7 +19,6 @@ from transduce.inference.likelihood import (
     signature,
 )
 from transduce.inference.prediction import count_unfinished
-from transduce.inference.request import Generates
 from transduce.inference.teacher_forcing import exposure, reports_exposure, unit_of
 from transduce.metrics.bits import cost_tally
 from transduce.metrics.exposure import signatures

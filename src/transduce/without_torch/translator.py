@@ -25,12 +25,13 @@ from transduce.data.tags import addressed
 from transduce.data.tokenizers.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
 from transduce.inference.familiarity import Familiarity
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
 from transduce.kernels.native import beam, kernels, multiplies_whole, openmp
 from transduce.layers.fused_search import BeamRequest, Mean
-from transduce.pipeline.arguments import asked_of_outputs, differing_target, paths_of, texts_of, without_asked
+from transduce.pipeline.arguments import differing_target, paths_of, texts_of
 from transduce.runtime.allocator import freed_memory_kept
 from transduce.search.hypothesis import Hypothesis, rank
 from transduce.search.one_call import hypotheses_of, refuse_impossible
@@ -48,7 +49,7 @@ NAMES = {
     "lattice": "a lattice",
     "on_step": "a call after each token",
 }
-"""What `transduce.pipeline.arguments.ASKED_OF_OUTPUTS` is, for messages."""
+"""What `transduce.inference.options.OF_OUTPUTS` is, for messages."""
 LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
 
 
@@ -98,7 +99,7 @@ class Translator:
         return f"<transduce {type(self).__name__} {self.name}{more}>"
 
     @property
-    def source(self) -> Tokenizer:
+    def source_tokenizer(self) -> Tokenizer:
         """What the first model reads with."""
         return self.members[0].source
 
@@ -113,52 +114,36 @@ class Translator:
     @overload
     def predict(self, texts: Iterable[str], **options: Any) -> list[Prediction]: ...
 
-    def predict(
-        self,
-        texts: str | Iterable[str],
-        *,
-        batch_size: int = 64,
-        split: Split = "auto",
-        long: LongText = "split",
-        tell: Callable[[str], None] | None = None,
-        advance: Callable[[int], None] | None = None,
-        to: str = "",
-        workers: int = 1,
-        first: int = 0,
-        **search: Any,
-    ) -> Prediction | list[Prediction]:
+    def predict(self, texts: str | Iterable[str], **options: Any) -> Prediction | list[Prediction]:
         """One prediction a text, in order; see `transduce.pipeline.pipeline.Pipeline.predict`.
 
         Args:
             texts: one text, which gives one prediction; or several in anything that has an order, which give a list.
-            batch_size: texts searched together: speed and memory, nothing else.
-            split: "sentences", "none", or "auto": by sentences, if the model was trained on single ones.
-            long: a text (or sentence) longer than the model can read is translated in pieces, cut off, or refused.
-            tell: told which texts were long and what became of them.
-            advance: told how many more texts are done.
-            to: code of the language to write, of a model of several.
-            workers: so many threads search side by side.
-            first: the number of the first text in its file, from 0, for messages.
-            search: beam, nbest, prune, shortlist, length_rule, alpha, max_length_factor, max_length_offset or method
-                ("greedy", "beam") in place of the recipe's.
+            options: those of `Pipeline.predict`, of which none may need a search that goes step by step. Search keys
+                are beam, nbest, prune, shortlist, length_rule, alpha, max_length_factor, max_length_offset and method
+                ("greedy", "beam").
 
         Raises:
             InputError: what came is no text; a setting is wrong, or needs torch; a text is too long and long="refuse".
         """
-        search = _without_refused(search)
-        check_batch_size(batch_size)
         listed, alone = texts_of(texts)
-        listed = self.source_columns.joined(listed)
-        listed = addressed(self.source, listed, to) if to else listed
-        settings = PlainSearch.asked(self.search, search)
-        self._check_shortlist(settings)
-        pieces = self.pieces(listed, split, long, first)
-        if tell:
-            tell_of_long(pieces, tell)
-        found = self._decoded(pieces, settings, batch_size, pieces.advancing(advance), workers)
-        shown = zip(pieces.joined(found), map(self.familiarity.unseen, listed), strict=True)
-        predictions = [each.shown_by(_no_attention, unseen=new) for each, new in shown]
+        predictions = self.predict_all(listed, PredictionOptions.of(options))
         return predictions[0] if alone else predictions
+
+    def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
+        """What `predict` gives with these options."""
+        _refuse_steps(options)
+        check_batch_size(options.batch_size)
+        listed = self.source_columns.joined(texts)
+        listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
+        settings = PlainSearch.asked(self.search, options.search)
+        self._check_shortlist(settings)
+        pieces = self.pieces(listed, options.split, options.long, options.first)
+        if options.tell:
+            tell_of_long(pieces, options.tell)
+        found = self._decoded(pieces, settings, options)
+        shown = zip(pieces.joined(found), map(self.familiarity.unseen, listed), strict=True)
+        return [each.shown_by(_no_attention, unseen=new) for each, new in shown]
 
     __call__ = predict
 
@@ -166,23 +151,16 @@ class Translator:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
         language = str(self.task.get("source", ""))
-        return pieces_of(texts, apart, self.source, self.readable, long, language=language, first=first)
+        return pieces_of(texts, apart, self.source_tokenizer, self.readable, long, language=language, first=first)
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""
         return by_sentences(split, self.single_sentences)
 
-    def _decoded(
-        self,
-        pieces: Pieces,
-        settings: PlainSearch,
-        batch_size: int,
-        advance: Callable[[int], None] | None,
-        workers: int,
-    ) -> list[Prediction]:
+    def _decoded(self, pieces: Pieces, settings: PlainSearch, options: PredictionOptions) -> list[Prediction]:
         """One a piece."""
-        texts, ids, owners = pieces.read, pieces.ids, pieces.owners
-        predictions, batches = [empty_prediction(text) for text in texts], pieces.batches(batch_size)
+        texts, ids, owners, advance = pieces.read, pieces.ids, pieces.owners, pieces.advancing(options.advance)
+        predictions, batches = [empty_prediction(text) for text in texts], pieces.batches(options.batch_size)
         if advance:
             advance(len(texts) - sum(map(len, batches)))
 
@@ -192,7 +170,7 @@ class Translator:
             return self._searched([[ids[place] for place in batch], *others], settings, lines)
 
         with freed_memory_kept() if len(batches) > 1 else nullcontext():
-            for batch, found in zip(batches, _side_by_side(searched, batches, workers), strict=True):
+            for batch, found in zip(batches, _side_by_side(searched, batches, options.workers), strict=True):
                 for place, hypotheses in zip(batch, found, strict=True):
                     predictions[place] = Prediction.from_hypotheses(texts[place], hypotheses, self.target)
                 if advance:
@@ -232,7 +210,7 @@ class Translator:
         forbidden = sorted({target.pad, target.start, target.unknown} - {target.end})
         if settings.shortlist is not None and self.lexicon is not None:
             frequent = max(settings.shortlist, settings.beam)
-            closed = [[*ids, self.source.end] for ids in sources]
+            closed = [[*ids, self.source_tokenizer.end] for ids in sources]
             allowed_BV = self.lexicon.allowed(closed, settings.shortlist, frequent, target.size)
             permit(allowed_BV, forbidden, target.end)
             words = words_of(allowed_BV)
@@ -256,11 +234,10 @@ class Translator:
         check_candidates(settings.shortlist, self.lexicon)
 
 
-def _without_refused(options: dict[str, Any]) -> dict[str, Any]:
-    """Settings of search alone. Raises InputError for what needs a search that goes step by step."""
-    if refused := asked_of_outputs(options):
+def _refuse_steps(options: PredictionOptions) -> None:
+    """Raises InputError for what needs a search that goes step by step."""
+    if refused := options.asked_of_outputs:
         raise InputError(f"{name}: {NAMES[name]} needs a search that goes step by step. {WHOLE}" for name in refused)
-    return without_asked(options)
 
 
 def _no_attention(prediction: Prediction) -> Any:

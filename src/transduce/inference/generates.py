@@ -1,39 +1,14 @@
-"""What search is asked of one text, and what a task that writes text says of itself."""
+"""What a task that writes text says of itself."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.prediction import Prediction
-from transduce.search.constraint import Constraint
-from transduce.search.grammar import OutputGrammar
+from transduce.search.request import Request
 from transduce.search.settings import Search
-
-
-@dataclass(frozen=True)
-class Request:
-    """One input, ready for search.
-
-    source: ids with the end token, or frames (S, F); None for a task without a source.
-    prefix: ids that the output must begin with.
-    limit: the most output tokens, end token included.
-    least: the fewest, end token not included.
-    constraint: phrases that the output must or must not hold.
-    grammar: the form of the output; None = any.
-    """
-
-    source: Sequence[int] | NDArray[np.float32] | None
-    prefix: Sequence[int]
-    limit: int
-    least: int = 0
-    constraint: Constraint | None = None
-    grammar: OutputGrammar | None = None
 
 
 @runtime_checkable

@@ -1,0 +1,46 @@
+"""Rows through a model in batches of like lengths, as every predictor does that does not search."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from transduce.core.padded import map_tree
+from transduce.inference.batches import by_length
+from transduce.inference.protocols import Advance
+
+Row = TypeVar("Row")
+Output = TypeVar("Output")
+Done = Callable[[Sequence[int]], None]  # told the places of the rows of each batch
+
+
+@torch.inference_mode()
+def predict_in_batches(
+    model: Any,
+    rows: Sequence[Row],
+    collate: Callable[[list[Row]], Any],
+    run: Callable[[Any], Iterable[Output]],
+    lengths: Iterable[int],
+    batch_size: int,
+    done: Done | None = None,
+) -> list[Output]:
+    """What `run` makes of each row, in their order.
+
+    Args:
+        collate: rows -> a batch, which goes to the model's device.
+        run: the model, with a batch -> an output for each of its rows.
+        lengths: of the rows.
+    """
+    device, found = next(model.parameters()).device, dict[int, Output]()
+    model.eval()
+    for places in by_length(lengths, batch_size):
+        batch = map_tree(lambda leaf: leaf.to(device), collate([rows[place] for place in places]))
+        found.update(zip(places, run(batch), strict=True))
+        if done:
+            done(places)
+    return [found[place] for place in range(len(rows))]
+
+
+def counting(advance: Advance | None) -> Done | None:
+    """Tells `advance` how many rows are done."""
+    return None if advance is None else lambda places: advance(len(places))
