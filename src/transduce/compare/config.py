@@ -35,6 +35,7 @@ from transduce.recipe.recipe import STAGES, Recipe, Table, lay_over, parse_recip
 from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.plain_settings import READ_BY_ONE
 from transduce.search.settings import Search, search_settings
+from transduce.tasks.base import task_class
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING
 
@@ -258,8 +259,7 @@ def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str
 
 def _writes_text(recipe: Recipe) -> bool:
     """Whether outputs are searched for: labels are not."""
-    kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    return bool(resolve("tasks", kind).kinds["target"] == "tokens")
+    return task_class(recipe).kinds["target"] == "tokens"
 
 
 def _searches(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> dict[str, dict[str, Search]]:

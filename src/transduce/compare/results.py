@@ -20,13 +20,13 @@ from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.bounded_file import read_table
 from transduce.evaluation.evaluate import verdict
 from transduce.inference.likelihood import signature
-from transduce.metrics.bits import cost_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
 from transduce.runtime.environment import library_versions, machine
 from transduce.runtime.event_log import read_log
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import TaskData
 
 AGAIN = "Delete it, and run the same command: it is measured again."
 
@@ -131,8 +131,8 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
             for metric, tally in task.tallies(outputs, references, comparison.metrics, language).items():
                 found[Key(test, search, metric)] = tally
         found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task)
-        if task.kinds["target"] == "vectors":
-            found[Key(test, "", "cost")] = cost_tally([nats for nats, _ in measured["likelihood"]])
+        for name, tally in task.costs([nats for nats, _ in measured["likelihood"]]).items():
+            found[Key(test, "", name)] = tally
     return found
 
 

@@ -20,7 +20,7 @@ from transduce.core.errors import InputError
 from transduce.core.trust import is_allowed, is_class_name
 
 NEEDED = {  # what a class of one's own has, by the room that it could lie in
-    "tasks": ("Config", "Data", "kinds", "learn_columns", "open"),
+    "tasks": ("Config", "Data", "kinds", "learn_columns", "open", "objective", "predictor"),
     "models": ("Config", "named_parameters"),
     "attention.scores": ("keys", "sequential", "named_parameters"),
     "attention.normalizers": ("sequential", "named_parameters"),
@@ -116,6 +116,8 @@ def _of_the_sort(room: str, name: str, found: Any) -> Any:
 
 
 def _has(found: type, name: str) -> bool:
-    """Whether a class has this attribute; one that is called as a section is settings."""
+    """Whether a class has this attribute, not only a base that asks for it; one called as a section is settings."""
     value = getattr(found, name, None)
-    return hasattr(value, "model_validate") if name in ("Config", "Data") else value is not None
+    if name in ("Config", "Data"):
+        return hasattr(value, "model_validate")
+    return value is not None and not getattr(value, "__isabstractmethod__", False)

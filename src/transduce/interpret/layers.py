@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transduce.attention.capture import Declared, capture
 from transduce.interpret.model_inputs import GRAPHS, Given, next_tokens, positions
 from transduce.models.protocols import writes_at_once
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 Kind = Literal["encoder", "decoder", "cross", "other"]
 Axis = Literal["source", "target", "decoder_input", "other"]

@@ -18,7 +18,7 @@ from transduce.inference.likelihood import log_probabilities as batch_log_probab
 from transduce.inference.prediction import Prediction
 from transduce.layers.ctc import least_places
 from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, Points, writes_at_once
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 GRAPHS = ("graph", "node")  # kinds of columns
 

@@ -27,7 +27,7 @@ from transduce.core.errors import InputError
 from transduce.interpret.attention import looked
 from transduce.interpret.model_inputs import Given
 from transduce.models.protocols import Aligns
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 HasSteps = MultiHeadAttention | Reader
 

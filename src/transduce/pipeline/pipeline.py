@@ -43,7 +43,7 @@ from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
 from transduce.search.settings import search_settings
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention

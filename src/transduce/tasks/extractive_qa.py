@@ -27,7 +27,7 @@ from transduce.inference.spans import Reading, SpanPredictor, read_windows, toke
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask, ExampleFile, check_model
+from transduce.tasks.base import ExampleFile, Task, check_model
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
@@ -102,7 +102,7 @@ class ExtractiveQaData(Config):
         return [each for each in questions if held_out == (_drawn(each.context) < self.hold_out)]
 
 
-class ExtractiveQa(BaseTask):
+class ExtractiveQa(Task):
     """A question and a text -> a span of the text, by a model that `Points`."""
 
     Config = ExtractiveQaConfig

@@ -116,11 +116,6 @@ class Parsing(TextTask):
         }
 
     @property
-    def readable(self) -> int:
-        """The longest sentence that the filters let through."""
-        return self.data.filters.max_tokens
-
-    @property
     def context(self) -> str:
         """The whole pair so far."""
         return "the sentence and all brackets before"

@@ -105,8 +105,8 @@ class QuestionAnswering(LabelTask):
     whole: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"
     drawn_alone: ClassVar[bool] = True
-    context: ClassVar[str] = "the story and the question"
-    readable: ClassVar[int] = 100_000
+    context = "the story and the question"
+    readable = 100_000
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: QuestionAnsweringData) -> Columns:

@@ -134,11 +134,6 @@ class TreeClassification(LabelTask):
         return NodeCrossEntropy(config.label_smoothing if config else 0.0)
 
     @property
-    def readable(self) -> int:
-        """The most nodes that the filters let through."""
-        return self.data.filters.max_tokens
-
-    @property
     def context(self) -> str:
         """The whole tree."""
         return "the tree"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transduce.tasks.protocols import Dataset, Task
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import Dataset
 from transduce.training.validation import spread
 
 WORDS = range(4, 13)  # of a sentence that is worth looking at and fits its box
