@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from io import StringIO
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
+import forked
 import transduce
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
@@ -104,6 +106,19 @@ def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
     used += [tally.figure for tally in pipeline.task.tallies(["one"], ["one"]).values()]
     assert any(each.__module__ == mine for each in used), f"{mine} was not used"
     OF_EACH.get(recipe, lambda pipeline: None)(pipeline)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+def test_the_next_commands_work_as_printed(folder: Path) -> None:
+    """Of a task of one's own, whose model file names code: what is typed next is not refused."""
+    done = forked.transduce(folder, "train", "my_task.toml", "training.updates=3", "--run", "run")
+    assert done.code == 0, done.err
+    commands = [shlex.split(line)[1:] for line in done.out.split("Next:")[1].splitlines() if "transduce " in line]
+    assert [each[0] for each in commands] == ["predict", "explore"]
+    more = {"predict": ["--text", "1 2 3"], "explore": ["--file", "page.html", "--text", "1 2 3"]}
+    for verb, *arguments in commands:
+        shown = forked.transduce(folder, verb, *arguments, *more[verb])
+        assert shown.code == 0, shown.err
 
 
 def the_task_learns_what_it_is_for(pipeline: Pipeline) -> None:
