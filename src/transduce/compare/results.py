@@ -138,9 +138,7 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
 
 def _perplexity(likelihood: Sequence[Sequence[float]], task: Task) -> Tally:
     rows_S2 = np.array(likelihood)
-    kind = task.kinds["target"]
-    unit = {"tokens": "token", "vectors": "bit", "node_labels": "node"}.get(kind, kind)
-    signed = f"{signature(unit)}|context:{task.context}"
+    signed = f"{signature(task.columns['target'].likelihood_unit)}|context:{task.context}"
     return Tally("perplexity", signed, rows_S2, _exponential_mean, lower_is_better=True)
 
 

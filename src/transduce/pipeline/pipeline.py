@@ -10,7 +10,6 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, load_model_file
-from transduce.data.columns.frames import Frames
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.fused.pack import pack_all
@@ -285,8 +284,8 @@ class Pipeline(FollowsWeights):
     ) -> Pieces:
         """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
-        if isinstance(heard, Frames):
-            return utterances(texts, heard.heard(texts), self.task.readable, long, first)
+        if heard is not None and (frames := heard.heard(texts)) is not None:
+            return utterances(texts, frames, self.task.readable, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
             return Pieces(texts, [[Segment(0, len(text))] for text in texts], [*heard.encode(texts)], first=first)
         reads = self.task.tokenizers.get("source")
