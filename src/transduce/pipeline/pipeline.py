@@ -84,7 +84,7 @@ class Pipeline(FollowsWeights):
         check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
-        self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
+        self.single_sentences = trained_on_single(file.provenance, self.task.of_sentences, self.recipe.tokenizer)
         if self.searches:  # others read an input in their own way: as a pair of texts, for example
             self.familiarity = Familiarity.of(file.provenance, self.task.tokenizers.get("source"))
         if self.device.type == "cpu":

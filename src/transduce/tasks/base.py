@@ -83,6 +83,8 @@ class Task(ABC):
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     whole: ClassVar[bool] = False
     """Whether an input is always read as one, however many sentences it has and however long it is."""
+    of_sentences: ClassVar[bool] = False
+    """Whether examples are taken to be single sentences where a model file does not say what they were."""
 
     @classmethod
     @abstractmethod

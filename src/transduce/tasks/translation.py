@@ -59,6 +59,7 @@ class Translation(TextTask):
     Data = PairData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "tokens"}
     columns_version = 2
+    of_sentences = True
 
     def __init__(self, config: TranslationConfig, data: PairData, columns: Columns) -> None:
         super().__init__(config, data, columns)
