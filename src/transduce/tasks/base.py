@@ -18,6 +18,7 @@ from transduce.core.registry import resolve
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import one_vocabulary, tokenizers_of
 from transduce.data.columns.tokens import Tokens
+from transduce.data.corpus import provenance
 from transduce.data.input_file import InputFile
 from transduce.data.pair_data import PairData
 from transduce.data.remote import located
@@ -56,7 +57,15 @@ class ExampleFile(Config):
         return [located(root, self.file)]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """The file as an option of `transduce evaluate`."""
+        """The file as options of `transduce evaluate`; none where that command cannot read it."""
+        return []
+
+
+class AnsweredFile(ExampleFile):
+    """One from which `Task.read_inputs` reads inputs with their references."""
+
+    def evaluate_options(self, root: Path) -> list[str]:
+        """As the source; its references come with it."""
         return ["--source", str(located(root, self.file))]
 
 
@@ -96,6 +105,15 @@ class Task(ABC):
         """What the columns are learnt from: all files that `data.train` names."""
         root = Path(data.root)
         return [path for files in shards_of(data.train, root) for path in files.paths(root)]
+
+    @staticmethod
+    def fingerprints(data: Any) -> dict[str, Any] | None:
+        """What `open` notes of the files, by which a finished run knows its data again; None = it does not look.
+
+        Raises:
+            InputError: files are gone.
+        """
+        return None
 
     @staticmethod
     def pairs(data: Any) -> PairData | None:
@@ -338,6 +356,12 @@ def check_model(
         problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
     if problems := [*problems, *more]:
         raise InputError(problems)
+
+
+def named_files(data: Any) -> dict[str, Any]:
+    """`Task.fingerprints` of a task whose `open` notes the `provenance` of all files that [data] names."""
+    root, held_out = Path(data.root), {"validation": data.validation, **data.test}
+    return provenance(shards_of(data.train, root), held_out, root)
 
 
 def task_class(recipe: Recipe) -> type[Task]:

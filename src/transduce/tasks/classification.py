@@ -29,7 +29,7 @@ from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import LabelTask, check_model
+from transduce.tasks.base import LabelTask, check_model, named_files
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 
@@ -106,6 +106,7 @@ class Classification(LabelTask):
     Config = ClassificationConfig
     Data = ClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "label"}
+    fingerprints = staticmethod(named_files)
     drawing = "word_shading"
 
     def __init__(self, config: ClassificationConfig, data: ClassificationData, columns: Columns) -> None:

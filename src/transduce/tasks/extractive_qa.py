@@ -27,13 +27,13 @@ from transduce.inference.spans import Reading, SpanPredictor, read_windows, toke
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import ExampleFile, Task, check_model
+from transduce.tasks.base import AnsweredFile, Task, check_model, named_files
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
 
 
-class QuestionFile(ExampleFile):
+class QuestionFile(AnsweredFile):
     """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, compressed or not."""
 
     file: str
@@ -108,6 +108,7 @@ class ExtractiveQa(Task):
     Config = ExtractiveQaConfig
     Data = ExtractiveQaData
     kinds: ClassVar[dict[str, str]] = {"source": "question_context", "target": "span"}
+    fingerprints = staticmethod(named_files)
     drawing = "answer_span"
 
     def __init__(self, config: ExtractiveQaConfig, data: ExtractiveQaData, columns: Columns) -> None:

@@ -29,7 +29,7 @@ from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
 from transduce.search.settings import Search
-from transduce.tasks.base import TextTask
+from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMIT = 1_000_000  # frames, and frames for a token
@@ -94,6 +94,7 @@ class SpeechRecognition(TextTask):
     Config = SpeechRecognitionConfig
     Data = SpeechData
     kinds: ClassVar[dict[str, str]] = {"source": "frames", "target": "tokens"}
+    fingerprints = staticmethod(named_files)
     exposure_bias: ClassVar[bool] = True
 
     def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:

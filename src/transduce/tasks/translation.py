@@ -30,7 +30,7 @@ from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.data.tokenizers.unknown_tokens import unknown_report
 from transduce.inference.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.base import TextTask
+from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
@@ -58,6 +58,7 @@ class Translation(TextTask):
     Config = TranslationConfig
     Data = PairData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "tokens"}
+    fingerprints = staticmethod(named_files)
     columns_version = 2
     of_sentences = True
 
