@@ -134,7 +134,7 @@ def _held_out(path: Path, trust_code: bool) -> "Text | None":
 def _parity(pipeline: "Pipeline", to: str, written: Path, text: "Text") -> "Parity":
     from transduce.interop.parity import compare
 
-    language = str(getattr(pipeline.recipe.task, "target", "")) or None
+    language = pipeline.task.languages[1] or None
     return compare(pipeline, export_format(to).engine(pipeline, written), text, language)
 
 

@@ -151,6 +151,12 @@ class Task(ABC):
         return {name: files for name, files in {"validation": self.data.validation, **self.data.test}.items() if files}
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of the languages of inputs and outputs, the keys `source` and `target` of [task]; "" = nobody said."""
+        source, target = (str(getattr(self.config, side, None) or "") for side in ("source", "target"))
+        return source, target
+
+    @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:
         """Of those columns that are text, by their names."""
         return tokenizers_of(self.columns)
@@ -231,7 +237,7 @@ class Task(ABC):
         from transduce.metrics.evaluate import tallies  # late: predicting needs no metrics
 
         wanted = self.config.metrics if names is None else names
-        language = language or getattr(self.config, "target", None) or None
+        language = language or self.languages[1] or None
         return dict(zip(wanted, tallies(wanted, hypotheses, references, language), strict=True))
 
     def costs(self, log_probabilities: Sequence[float]) -> "dict[str, Tally]":

@@ -31,8 +31,8 @@ def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[s
 def _sources(task: Task, held_out: Dataset) -> list[str]:
     if "source" not in task.columns:
         return _beginnings(task, held_out)
-    if task.columns["source"].names_files:
-        return []  # which whoever has the model has not
+    if task.columns["source"].is_sound:
+        return []  # names of files, which whoever has the model has not
     return [source.strip() for source, _ in held_out.texts if source.strip()]
 
 

@@ -46,7 +46,7 @@ def provenance_of(recipe: Recipe, task: Task, data: TaskData, progress: Progress
         root = Path(named.root)
         pairs = sampled_pairs(sampled_shards(named.train, root), root, LOOKED_AT)
         provenance["characters"] = _characters(named, task)
-        provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
+        provenance["sentences"] = examined(pairs, task.languages[0])
     return provenance
 
 

@@ -4,7 +4,7 @@ Shapes: B utterances, S frames, F features.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -51,7 +51,7 @@ class Frames(Column):
     length_unit: ClassVar[str] = "frame"
     positions_a_token: ClassVar[int] = 10
     encoded_at_once: ClassVar[int] = 256  # they take a thousand times the memory of texts
-    names_files: ClassVar[bool] = True
+    is_sound: ClassVar[bool] = True
     without_tokens: ClassVar[str] = 'reads tokens, and the task gives it frames; expected "transformer", "rnn" or "ctc"'
     width: int
     rate: int | None
@@ -111,6 +111,10 @@ class Frames(Column):
             told = f"shorter than one frame ({1000 * WINDOW:g} ms): the file is empty, or was cut off"
             raise InputError(f"{called(text)}: {told}." for text in short[:NAMED])
         return found
+
+    def served(self, seconds: float | None, files: bool) -> Self:
+        """With these limits."""
+        return replace(self, seconds=seconds, files=files)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Frames have no text."""

@@ -104,8 +104,8 @@ class Column(ABC):
     """About how many positions of an input one token of the output stands for."""
     encoded_at_once: ClassVar[int] = 10_000
     """How many examples are encoded at once."""
-    names_files: ClassVar[bool] = False
-    """Whether its texts are names of files, which say nothing to whoever has the model alone."""
+    is_sound: ClassVar[bool] = False
+    """Whether an input is a recording, whose text is the name of its file."""
     without_tokens: ClassVar[str] = ""
     """What a model of tokens is told: what it reads, what the task has, what is expected; "" = it can read this."""
     without_words: ClassVar[str] = ""
@@ -142,6 +142,10 @@ class Column(ABC):
             InputError: what cannot be read, or holds nothing to hear.
         """
         return None
+
+    def served(self, seconds: float | None, files: bool) -> Self:
+        """As a server reads it: sound of so many seconds at most, or any; `files`: whether inputs may name files."""
+        return self
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
