@@ -29,7 +29,7 @@ from transduce.inference.decode import decode
 from transduce.interop.ctranslate2_pipeline import CTranslate2Pipeline
 from transduce.interop.export_huggingface import HuggingFaceEngine
 from transduce.interop.export_onnx import OnnxSteps
-from transduce.interop.exports import EXPORTS
+from transduce.interop.exports import export_format, export_names
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, Text, compare
 from transduce.pipeline.pipeline import Pipeline
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=400)
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--only", choices=list(ARCHITECTURES), action="append")
-    parser.add_argument("--formats", default=",".join(EXPORTS))
+    parser.add_argument("--formats", default=",".join(export_names()))
     parser.add_argument("--record", action="store_true", help="write results/parity/export.json, of all rows")
     asked = parser.parse_args()
     began = time.monotonic()
@@ -125,10 +125,10 @@ def measured(pipeline: Pipeline, kind: str, text: Text, own_beam: list[tuple[str
     """Shares of equal outputs, or why the model does not go."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            written = EXPORTS[kind].write(pipeline, Path(folder), Languages.of(pipeline))
+            written = export_format(kind).write(pipeline, Path(folder), Languages.of(pipeline))
         except InputError as error:
             return {"refused": error.problems[0].partition(": ")[2]}
-        found = compare(pipeline, EXPORTS[kind].engine(pipeline, written), text, "en")
+        found = compare(pipeline, export_format(kind).engine(pipeline, written), text, "en")
         beam = BEAMS[kind](pipeline, written, text.lines) if kind in BEAMS else None
         equal = None if beam is None else sum(map(lambda one, other: one == other, own_beam, beam))
         return {

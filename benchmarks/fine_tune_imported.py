@@ -19,7 +19,7 @@ from records import save_measurement
 import transduce
 from transduce.core.model_file import save_model_file
 from transduce.data.files import read_lines
-from transduce.interop.exports import EXPORTS
+from transduce.interop.exports import export_format
 from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.pipeline.pipeline import load
@@ -87,7 +87,7 @@ def converted(runs: Path, data: Path, minutes: float) -> Path:
     transduce.train(recipe, run=runs / "stand-in")
     folder = runs / "marian"
     folder.mkdir()
-    EXPORTS["huggingface"].write(load(runs / "stand-in", device="cpu"), folder, LANGUAGES)
+    export_format("huggingface").write(load(runs / "stand-in", device="cpu"), folder, LANGUAGES)
     save_model_file(path, read_foreign(folder, LANGUAGES, "converted").file)
     return path
 

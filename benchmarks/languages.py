@@ -25,9 +25,9 @@ import transduce
 from transduce.core.errors import InputError
 from transduce.core.names import checked_name
 from transduce.data.files import existing_file
+from transduce.data.pair_data import PairData
 from transduce.recipe.recipe import Recipe, load_recipe, parse_recipe
 from transduce.runtime.settings import repeatable
-from transduce.tasks.translation import TranslationData
 from transduce.training.display import Display
 from transduce.training.run import open_task, run_training
 
@@ -93,7 +93,7 @@ def found_code(recipe: Recipe, languages: Sequence[str], named: str | None) -> s
     Raises:
         InputError: there is none, or several; the recipe is of another task.
     """
-    if not isinstance(recipe.data, TranslationData):
+    if not isinstance(recipe.data, PairData):
         raise InputError(f"{recipe.name}: expected a recipe of kind translation, whose files are of one language.")
     every = list(entries(recipe.to_table()["data"]))
     found = [each for each in ([named] if named else languages) if all(_names(files, each) for _, files in every)]

@@ -32,6 +32,7 @@ from typing import Any
 import transduce
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
+from transduce.data.pair_data import PairData
 from transduce.data.pair_files import PairFiles
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import paired_bootstrap
@@ -42,7 +43,6 @@ from transduce.planning.writing import value_in_toml
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.runtime.environment import library_versions, machine
 from transduce.runtime.settings import repeatable
-from transduce.tasks.translation import TranslationData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from metric_headings import unnumbered
@@ -184,7 +184,7 @@ def plan_command(
         InputError: they cannot be named on the command line.
     """
     data: Any = recipe.data
-    if not isinstance(data, TranslationData) or not data.test:
+    if not isinstance(data, PairData) or not data.test:
         raise InputError(f"{recipe.name}: expected a recipe for translation with files for its tests.")
     if len(data.train) > 1:
         raise InputError(f"{recipe.name}: expected one file of training pairs.")

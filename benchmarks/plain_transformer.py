@@ -35,12 +35,12 @@ import transduce
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint, read_lines
+from transduce.data.pair_data import PairData
 from transduce.metrics.evaluate import evaluate, tallies
 from transduce.metrics.paired import paired_bootstrap
 from transduce.planning.facts import facts_of
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.runtime.environment import library_versions, machine, source_commit
-from transduce.tasks.translation import TranslationData
 
 sys.path.insert(0, str(Path(__file__).parent))
 from metric_headings import unnumbered
@@ -233,7 +233,7 @@ def main() -> None:
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         recipe = load_recipe(asked.recipe, asked.overrides)
-        if not isinstance(recipe.data, TranslationData) or not recipe.data.test:
+        if not isinstance(recipe.data, PairData) or not recipe.data.test:
             parser.error(f"{asked.recipe}: expected a recipe for translation with files for its tests")
         train_pairs, tests = pairs_of(recipe)
         settings = settings_of(recipe, asked)

@@ -21,7 +21,8 @@ import transduce
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.search.settings import Search, search_settings
-from transduce.tasks.protocols import Dataset, Task
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import Dataset
 from transduce.training.run import cache_folder
 
 RECORDS = Path(__file__).with_name("results") / "recipes"

@@ -19,6 +19,7 @@ from transduce.data.corpus import TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.hold_out import HoldOut
 from transduce.data.labelled import LabelledFile
+from transduce.data.pair_data import PairData
 from transduce.data.pair_files import PairFiles
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
@@ -54,7 +55,7 @@ from transduce.tasks.node_classification import NodeClassificationConfig, NodeCl
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
-from transduce.tasks.translation import TranslationConfig, TranslationData
+from transduce.tasks.translation import TranslationConfig
 from transduce.tasks.tree_classification import LabelledTreeFile, TreeClassificationConfig, TreeClassificationData
 
 PAGE = Path(__file__).with_name("recipes.md")
@@ -88,7 +89,7 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     (
         "[data] of translation",
         "`root` is relative to the working directory. File names are relative to `root`.",
-        TranslationData,
+        PairData,
     ),
     ("an entry of data.train, data.validation, data.test.NAME", "Text pairs.", PairFiles),
     (

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from io import StringIO
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import torch
 from rich.console import Console
 
+import forked
 import transduce
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
@@ -66,15 +68,12 @@ def folder(tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch) -
     return tmp_path
 
 
+TRANSFORMER = ["model.d_model=32", "model.feed_forward=64", "model.encoder_layers=1", "model.decoder_layers=1"]
 SMALL = {  # the page does not say so: its reader has more time
     "my_score.toml": ["model.d_model=32", "model.hidden=32"],
     "my_task.toml": ["training.threads=1", "training.updates=100"],
-    "my_weighing.toml": [
-        "model.d_model=32",
-        "model.feed_forward=64",
-        "model.encoder_layers=1",
-        "model.decoder_layers=1",
-    ],
+    "my_metric.toml": TRANSFORMER,
+    "my_weighing.toml": TRANSFORMER,
 }
 
 
@@ -88,7 +87,7 @@ def train(folder: Path, recipe: str) -> Pipeline:
 
 def test_the_page_shows_a_recipe_for_each_file() -> None:
     assert sorted(name.removesuffix(".toml") for name in RECIPES) == [
-        *("my_format", "my_model", "my_score", "my_task", "my_weighing")
+        *("my_format", "my_metric", "my_model", "my_score", "my_task", "my_weighing")
     ]
     assert all(name.replace(".toml", ".py") in FILES for name in RECIPES)
 
@@ -103,9 +102,23 @@ def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
     assert [each.text for each in pipeline.predict(["1 2 3", "4"], batch_size=1)] == [each.text for each in predictions]
     mine = recipe.removesuffix(".toml")
     files = [files.reader for files in pipeline.recipe.data.train if getattr(files, "file", None)]
-    used = [pipeline.task, *pipeline.model.modules(), *files]
-    assert any(type(each).__module__ == mine for each in used), f"{mine} was not used"
+    used = [type(each) for each in (pipeline.task, *pipeline.model.modules(), *files)]
+    used += [tally.figure for tally in pipeline.task.tallies(["one"], ["one"]).values()]
+    assert any(each.__module__ == mine for each in used), f"{mine} was not used"
     OF_EACH.get(recipe, lambda pipeline: None)(pipeline)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+def test_the_next_commands_work_as_printed(folder: Path) -> None:
+    """Of a task of one's own, whose model file names code: what is typed next is not refused."""
+    done = forked.transduce(folder, "train", "my_task.toml", "training.updates=3", "--run", "run")
+    assert done.code == 0, done.err
+    commands = [shlex.split(line)[1:] for line in done.out.split("Next:")[1].splitlines() if "transduce " in line]
+    assert [each[0] for each in commands] == ["predict", "explore"]
+    more = {"predict": ["--text", "1 2 3"], "explore": ["--file", "page.html", "--text", "1 2 3"]}
+    for verb, *arguments in commands:
+        shown = forked.transduce(folder, verb, *arguments, *more[verb])
+        assert shown.code == 0, shown.err
 
 
 def the_task_learns_what_it_is_for(pipeline: Pipeline) -> None:
@@ -134,7 +147,24 @@ def the_weighing_may_read_nothing_and_sums_to_less_than_one(pipeline: Pipeline) 
     assert all(((sum_BHT > 0) & (sum_BHT < 1)).all() for sum_BHT in sums)
 
 
+def the_metric_is_measured_as_the_others(pipeline: Pipeline) -> None:
+    """With signature and interval, in validation and evaluation; a paired bootstrap says which system is better."""
+    name = "my_metric:my_metric"
+    assert any(name in event for event in events(Path("run/log.jsonl")))
+    measured = json.loads(Path("run/report.json").read_text(encoding="utf-8"))["validation_signatures"]
+    assert measured[name].startswith("nrefs:1|case:mixed|search:")
+    pairs = [("1 2", "one two"), ("3 4", "three four"), ("5", "five")]
+    outputs = {"right": [target for _, target in pairs], "wrong": ["one three", "three three", "five"]}
+    found = transduce.evaluate(None, pairs, outputs=outputs, metrics=[name, "exact_match"])
+    scores = [each.scores[name] for each in found.systems.values()]
+    assert [score.value for score in scores] == [100, 60]
+    assert str(scores[1]).startswith("words in place 60.0 [50.0, ") and scores[1].signature == "nrefs:1|case:mixed"
+    assert [each.metric for each in found.comparisons] == [name, "exact_match"]
+    assert found.comparisons[0].difference.value == -40
+
+
 OF_EACH = {
+    "my_metric.toml": the_metric_is_measured_as_the_others,
     "my_task.toml": the_task_learns_what_it_is_for,
     "my_model.toml": the_model_keeps_the_contracts,
     "my_weighing.toml": the_weighing_may_read_nothing_and_sums_to_less_than_one,

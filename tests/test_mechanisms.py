@@ -44,6 +44,12 @@ def test_every_kind_has_its_row(room: str) -> None:
     assert [name for name in known(room) if f":{resolve(room, name).__name__}`" not in PAGE] == []
 
 
+def test_every_score_says_its_formula() -> None:
+    """Its own, not that of the class which it derives from: the explorer shows it."""
+    scores = [resolve("attention.scores", name) for name in known("attention.scores")]
+    assert [each.__name__ for each in scores if not vars(each).get("formula")] == []
+
+
 MACHINE_TRANSLATED = ("变压器", "变形金刚", "重复神经", "重复网络", "图层规范化", "图层归一化", "层规范化")
 
 

@@ -16,8 +16,8 @@ from forked import Run
 from transduce.core.model_file import load_model_file
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import TRAIN, VALIDATION
+from transduce.data.pair_data import PairData
 from transduce.recipe.recipe import load_recipe
-from transduce.tasks.translation import TranslationData
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -102,7 +102,7 @@ def test_nothing_is_learnt_from_held_out_pairs(run: Run, own_run: Path, tmp_path
     table = load_recipe(own_run / "recipe.toml", drawn).to_table()
     recipe.write_text(tomli_w.dumps(table), encoding="utf-8")
     data = load_recipe(recipe).data
-    assert isinstance(data, TranslationData)
+    assert isinstance(data, PairData)
     split = data.split()
     assert split is not None
     kept, tried = split.count(TRAIN), split.count(VALIDATION)

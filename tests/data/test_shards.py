@@ -12,11 +12,12 @@ from transduce.core.errors import InputError
 from transduce.data import store as stores
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.corpus import TextFile
+from transduce.data.pair_data import PairData
 from transduce.data.pair_files import PairFiles
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, write_store
 from transduce.tasks.encoding_processes import Encoding, opened
-from transduce.tasks.translation import Translation, TranslationData
+from transduce.tasks.translation import Translation
 
 FILES = 5
 
@@ -66,7 +67,7 @@ def opened_task(corpus: Path, cache: Path, **data: Any) -> Any:
     told: list[str] = []
     model = translator()
     columns = model.task.columns
-    task = Translation(model.task.config, TranslationData(root=str(corpus), **data), columns)  # type: ignore[arg-type]
+    task = Translation(model.task.config, PairData(root=str(corpus), **data), columns)  # type: ignore[arg-type]
     return task.open(cache, told.append), told
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from transduce.data.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
-from transduce.tasks.translation import Translation, TranslationConfig, TranslationData
+from transduce.tasks.translation import Translation, TranslationConfig
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_it_is_told(rare: int, told: str, tmp_path: Path) -> None:
     (tmp_path / "source").write_text("abab\n" * 100, encoding="utf-8")
     (tmp_path / "target").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = {"source": "source", "target": "target"}
-    data = TranslationData.model_validate({"root": str(tmp_path), "train": [files]})
+    data = PairData.model_validate({"root": str(tmp_path), "train": [files]})
     columns = Translation.learn_columns(TokenizerConfig(kind="character", min_frequency=2), data)
     said = list[str]()
     opened = Translation(TranslationConfig(), data, columns).open(tmp_path / "cache", said.append)

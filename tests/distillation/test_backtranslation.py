@@ -16,6 +16,7 @@ from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile, read_pairs
 from transduce.data.hold_out import TRAIN
+from transduce.data.pair_data import PairData
 from transduce.data.tags import tags_of
 from transduce.distillation import translations
 from transduce.distillation.backtranslation import reverse_of
@@ -24,7 +25,6 @@ from transduce.distillation.translations import BACKTRANSLATION, distil
 from transduce.planning.writing import value_in_toml
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import search_settings
-from transduce.tasks.translation import TranslationData
 from transduce.training.run import run_training
 
 TALK = "backtranslation.search={beam=2, min_length=1}"  # hardly trained models may say nothing
@@ -84,7 +84,7 @@ def test_both_models_hold_out_the_same_pairs_and_no_translation_repeats_one(tiny
             assert held == (run / "reverse" / "held_out" / f"{part}.{other}").read_text()
     texts = "".join((run / "held_out" / f"{part}.target").read_text() for part in ("validation", "test"))
     resolved = load_recipe(run / "recipe.toml").data
-    assert isinstance(resolved, TranslationData)
+    assert isinstance(resolved, PairData)
     split = resolved.split()
     assert split is not None
     made = [target for _, _, target in read_pairs(resolved.train[1], Path(resolved.root))]
@@ -113,7 +113,7 @@ def test_the_reverse_model_reads_the_sides_exchanged(
     given = value_in_toml(entry)
     recipe = load_recipe(tiny_recipe, [*BACK, f"data.train=[{given}]", f"data.validation={given}"])
     data, turned = recipe.data, reverse_of(recipe).data
-    assert isinstance(data, TranslationData) and isinstance(turned, TranslationData)
+    assert isinstance(data, PairData) and isinstance(turned, PairData)
     assert data.validation and turned.validation
     for files, exchanged in ((data.train[0], turned.train[0]), (data.validation, turned.validation)):
         assert [pair[1:] for pair in read_pairs(files, tiny_corpus)] == [("a b", "1 2"), ("c", "3")]

@@ -13,8 +13,7 @@ from transduce.cli.export import export
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
-from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
-from transduce.interop.exports import EXPORTS, Export
+from transduce.interop.export_ctranslate2 import CTranslate2Engine, ExportCtranslate2, export_ctranslate2
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from transduce.interop.transformer_parts import logit_bias, parts_of
@@ -139,7 +138,7 @@ def test_a_difference_is_shown(tmp_path: Path) -> None:
 def test_a_difference_fails_the_command_unless_it_is_allowed(
     tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(EXPORTS, "ctranslate2", Export(export_ctranslate2, Wrong))
+    monkeypatch.setattr(ExportCtranslate2, "engine", Wrong)
     with pytest.raises(typer.Exit) as left:
         export([tiny_run], "ctranslate2", tmp_path / "one")
     assert left.value.exit_code == 1

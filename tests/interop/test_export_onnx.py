@@ -11,7 +11,7 @@ from random_models import SHORT, language_model, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded, leaves
 from transduce.interop.export_onnx import OnnxSteps, export_onnx
-from transduce.interop.exports import EXPORTS
+from transduce.interop.exports import export_format
 from transduce.interop.model_card import Languages
 from transduce.interop.onnx_graphs import SIZES as TRIALS
 from transduce.interop.onnx_graphs import _Encoder, _free_axes, _source, _Step, _trial, named, without_kernels
@@ -28,7 +28,7 @@ LINES = [line for line in sentences(30, seed=5) if line]
 
 def exported(folder: Path, **model: Any) -> Any:
     pipeline = translator("unigram", model={**SIZES, **model})
-    assert EXPORTS["onnx"].write(pipeline, folder, Languages("en", "sw")) == folder
+    assert export_format("onnx").write(pipeline, folder, Languages("en", "sw")) == folder
     return pipeline
 
 
@@ -65,7 +65,7 @@ def test_greedy_search_and_every_step_are_equal(plain: Any) -> None:
         "config.json",
         "README.md",
     }
-    found = compare(pipeline, EXPORTS["onnx"].engine(pipeline, folder), Text("random", LINES))
+    found = compare(pipeline, export_format("onnx").engine(pipeline, folder), Text("random", LINES))
     assert found.holds, found.report()
     assert_same_steps(pipeline, folder)
 

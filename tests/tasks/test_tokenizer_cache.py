@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from transduce.data.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingData
 from transduce.tasks.learnt import cached_columns
-from transduce.tasks.translation import Translation, TranslationData
+from transduce.tasks.translation import Translation
 
 WORDS = TokenizerConfig(kind="whitespace", min_frequency=1)
 
@@ -20,9 +21,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def columns(root: Path, target: int, **more: object) -> TranslationData:
+def columns(root: Path, target: int, **more: object) -> PairData:
     file = {"tsv": "a.tsv", "source_column": 0, "target_column": target}
-    return TranslationData.model_validate({"root": str(root), "train": [file], **more})
+    return PairData.model_validate({"root": str(root), "train": [file], **more})
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "byte", "character", "whitespace"])

@@ -11,9 +11,10 @@ import pytest
 from random_models import translator
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig
+from transduce.data.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.search.settings import Search
-from transduce.tasks.translation import Translation, TranslationConfig, TranslationData
+from transduce.tasks.translation import Translation, TranslationConfig
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 def task(root: Path, **more: object) -> Translation:
     files = {"source": "a", "target": "b"}
     data = {"root": str(root), "train": [files], "validation": files, "test": {"t": files}, **more}
-    read = TranslationData.model_validate(data)
+    read = PairData.model_validate(data)
     config = TokenizerConfig(kind="whitespace", min_frequency=1)
     return Translation(TranslationConfig(metrics=("exact_match",)), read, Translation.learn_columns(config, read))
 
@@ -90,7 +91,7 @@ def test_bpe_dropout_cuts_the_training_pairs_in_several_ways_of_one_weight(tmp_p
     lines = "".join(f"{'lower newest widest ' * (1 + n % 3)}\n" for n in range(50))
     (tmp_path / "a").write_text(lines)
     files = {"source": "a", "target": "a", "weight": 2.0}
-    read = TranslationData.model_validate(
+    read = PairData.model_validate(
         {"root": str(tmp_path), "train": [files], "validation": files, "bpe_dropout": 0.5, "segmentations": 4}
     )
     tokenizers = Translation.learn_columns(TokenizerConfig(vocabulary=60), read)

@@ -15,7 +15,7 @@ from transduce.data.columns.packed import unpack
 from transduce.data.tags import tags_of
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.recipe.recipe import Recipe, load_recipe
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 from transduce.training.display import Display
 from transduce.training.initialization import new_training
 from transduce.training.run import open_task, run_training

@@ -18,10 +18,10 @@ from trained import sha256, shown
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.hold_out import TEST, VALIDATION
+from transduce.data.pair_data import PairData
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.recipe.recipe import load_recipe
-from transduce.tasks.translation import TranslationData
 from transduce.training.display import Display
 from transduce.training.run import run_training
 from transduce.training.summary import tell_summary
@@ -49,7 +49,7 @@ def suggested(recipe: Path, changes: Sequence[str], run: Path) -> list[str]:
 def test_evaluate_on_them_gives_the_scores_of_the_report(tiny_recipe: Path, tmp_path: Path) -> None:
     run, recipe = tmp_path / "run", load_recipe(tiny_recipe, SHORT)
     report = run_training(recipe, run, shown())
-    assert isinstance(recipe.data, TranslationData)
+    assert isinstance(recipe.data, PairData)
     split = recipe.data.split()
     assert split is not None
     every = list(read_pairs(recipe.data.train[0], Path(recipe.data.root)))

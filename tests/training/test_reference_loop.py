@@ -21,7 +21,7 @@ from transduce.data.batches import Batches, Rows
 from transduce.data.store import Store
 from transduce.recipe.recipe import parse_recipe
 from transduce.runtime.event_log import read_log
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 from transduce.training.display import Display
 from transduce.training.initialization import new_training
 from transduce.training.run import open_task, run_training

@@ -22,10 +22,10 @@ from transduce.cli.app import main
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
+from transduce.data.pair_data import PairData
 from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.runtime.event_log import read_log
-from transduce.tasks.translation import TranslationData
 from transduce.training.display import Display
 from transduce.training.lock import alone_in
 from transduce.training.run import finish_training, run_training
@@ -374,7 +374,7 @@ def test_what_lies_in_a_run_is_found_where_the_run_lies(
     claim(run, load_recipe(run / "recipe.toml"))
     moved = run.rename(tmp_path / "moved")
     data = load_recipe(moved / "recipe.toml").data
-    assert isinstance(data, TranslationData)
+    assert isinstance(data, PairData)
     first, second = data.train
     assert (data.root, first.source) == (str(moved / "data"), str(moved / "t/source"))
     assert (first.target, second.tsv) == ("/elsewhere/target", "a.tsv")

@@ -11,6 +11,7 @@ from transduce.api.evaluation_data import EvaluationData, given_files, given_tex
 from transduce.api.examples import Columns, line_of
 from transduce.api.train import TrainedRun
 from transduce.core.errors import InputError
+from transduce.core.trust import allow_code
 from transduce.evaluation.evaluate import Settings, evaluate_texts
 from transduce.evaluation.result import Evaluation
 from transduce.evaluation.texts import Files, read_files
@@ -79,6 +80,7 @@ def evaluate(
             model writes several languages, and it is not said which.
     """
     wanted = [metrics] if isinstance(metrics, str) else None if metrics is None else [*metrics]
+    allow_code(wanted)
     settings = Settings(wanted, batch_size, search, split)
     given = EvaluationData(data, source, reference, outputs or {}, columns)
     loaded = {name: _opened(model, trust_code, precision, device) for name, model in _named(models).items()}

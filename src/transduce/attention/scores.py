@@ -33,6 +33,8 @@ class AttentionScore(nn.Module):
 
     sequential = False
     """True if a query's scores depend on the previous query's weights, so that queries are processed one at a time."""
+    formula = ""
+    """As the explorer shows it, where k is what `keys` keeps of a key, which stood in the state h."""
 
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__()
@@ -55,6 +57,8 @@ class AttentionScore(nn.Module):
 class Dot(AttentionScore):
     """q . k, without parameters, for queries and keys of the same width ("dot", Luong et al. 2015)."""
 
+    formula = "q · k"
+
     def __init__(self, query_width: int, key_width: int) -> None:
         assert query_width == key_width, "a dot product takes two vectors of one width"
         super().__init__(query_width, key_width)
@@ -67,6 +71,8 @@ class Dot(AttentionScore):
 class ScaledDot(Dot):
     """q . k / sqrt(E), with variance 1 if q and k have variance 1 (Vaswani et al. 2017, equation 1)."""
 
+    formula = "q · k / √E"
+
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
         """(B, H, T, S)."""
         return super().forward(query_BHTE * query_BHTE.shape[-1] ** -0.5, keys)
@@ -77,6 +83,8 @@ class Cosine(Dot):
 
     Without the gain, scores between -1 and 1 could not give a peaked softmax.
     """
+
+    formula = "g (q · k) / |q|,  k = h / |h|"
 
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__(query_width, key_width)
@@ -94,6 +102,8 @@ class Cosine(Dot):
 class Bilinear(AttentionScore):
     """q^T W k, a dot product with a learned matrix ("general", Luong et al. 2015)."""
 
+    formula = "q · k,  k = W h"
+
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__(query_width, key_width)
         self.weight_EF = nn.Parameter(nn.init.xavier_uniform_(torch.empty(query_width, key_width)))
@@ -109,6 +119,8 @@ class Bilinear(AttentionScore):
 
 class Additive(AttentionScore):
     """v^T tanh(W q + U k): one hidden layer over query and key, as wide as the key (Bahdanau et al. 2015, A.1.2)."""
+
+    formula = "vᵀ tanh(W q + k),  k = U h"
 
     def __init__(self, query_width: int, key_width: int) -> None:
         super().__init__(query_width, key_width)
@@ -131,6 +143,7 @@ class Additive(AttentionScore):
 class LocationAware(Additive):
     """`additive`, which also uses the weights of the previous query (Chorowski et al. 2015, equations 8 and 9)."""
 
+    formula = "vᵀ tanh(W q + k + L f + b),  k = U h"
     sequential = True
 
     def __init__(self, query_width: int, key_width: int) -> None:

@@ -18,11 +18,11 @@ from transduce.core.printable import printable_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from transduce.data.speech.recordings import Recordings
     from transduce.doctor import Cleaned, Report, ScannedFile
     from transduce.doctor.scan import Progress, Scanner
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
-    from transduce.tasks.speech_recognition import SpeechData
 
     Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
 
@@ -184,18 +184,16 @@ def _incomparable(text: Path, test: Path | None) -> str:
 
 def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
     """All files that a recipe names."""
-    from transduce.tasks.speech_recognition import SpeechData
-    from transduce.tasks.translation import TranslationData
+    from transduce.tasks.base import pairs_of, task_class
 
-    data = recipe.data
     for output in cleans:
         check_output(output, [path])
-    if isinstance(data, SpeechData):
+    if recordings := task_class(recipe).recordings(recipe.data):
         if any(cleans):
             raise InputError("--clean-source and --clean-target are for pairs of texts, not for recordings.")
-        _tell([_of_recordings(data)], None, as_json)
-    elif isinstance(data, TranslationData):
-        _examine(examined.of_data(data), (None, None), cleans, scanner, as_json)
+        _tell([_of_recordings(recordings)], None, as_json)
+    elif pairs := pairs_of(recipe):
+        _examine(examined.of_data(pairs), (None, None), cleans, scanner, as_json)
     else:
         raise InputError(f"{path}: expected a recipe of translation or speech_recognition. {examined.ADVICE}")
 
@@ -245,18 +243,13 @@ def _check_alone(recipe: Path, others: list[Path | None]) -> None:
         raise InputError(f"{recipe}: a recipe names its files itself: give no other files beside it.")
 
 
-def _of_recordings(data: "SpeechData") -> "Report":
+def _of_recordings(named: "Recordings") -> "Report":
     """Of all files that a recipe of speech recognition names."""
-    from transduce.data.speech.recordings import RecordingFile
     from transduce.doctor import examine_recordings
 
-    files: dict[str, RecordingFile] = {"train": data.train[0]}
-    files |= {f"train {number}": file for number, file in enumerate(data.train[1:], 2)}
-    files |= {"validation": data.validation} if data.validation else {}
-    files |= {f"test {name}": file for name, file in data.test.items()}
-    root = Path(data.root)
-    with _progress([each for file in files.values() for each in file.paths(root)], "recordings") as progress:
-        return examine_recordings(files, root, data.words, data.rate, data.max_frames, progress)
+    paths = [each for file in named.files.values() for each in file.paths(named.root)]
+    with _progress(paths, "recordings") as progress:
+        return examine_recordings(*named, progress)
 
 
 Two = tuple[Path | None, Path | None]

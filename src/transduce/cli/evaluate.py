@@ -49,7 +49,10 @@ def evaluate(
     precision: options.Precision = "fp32",
     device: options.Device = "auto",
     metric: Annotated[
-        list[str] | None, typer.Option(help="The name of a metric. Repeatable. By default the first model's metrics.")
+        list[str] | None,
+        typer.Option(
+            help="The name of a metric, or my_file:my_metric. Repeatable. By default the first model's metrics."
+        ),
     ] = None,
     language: Annotated[
         str | None,
@@ -79,6 +82,7 @@ def evaluate(
     """
     from transduce.cli.text import bar, write_line
     from transduce.core.errors import InputError
+    from transduce.core.trust import allow_code
     from transduce.evaluation.evaluate import Settings, evaluate_files
     from transduce.evaluation.texts import Files
     from transduce.runtime.allocator import keep_freed_memory
@@ -86,6 +90,7 @@ def evaluate(
     keep_freed_memory()
     wanted = {"beam": beam, "alpha": alpha, "prune": prune, "shortlist": shortlist}
     models, search = models_and_search(models, wanted, needed=False)
+    allow_code(metric)
     settings = Settings(metric, batch_size, search, split)
     named = _by_name(outputs or [], models)
     asked = options.asked_columns(source_column, target_column)

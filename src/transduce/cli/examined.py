@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
+    from transduce.data.pair_data import PairData
     from transduce.doctor import ScannedFile
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
-    from transduce.tasks.translation import TranslationData
 
 Sides = tuple["ScannedFile", "ScannedFile"]
 
@@ -44,7 +44,7 @@ def of_named(named: "Named") -> ExaminedPairs:
     return ExaminedPairs(sides_of(pair_files(inputs.train), Path()), tests, inputs.notes)
 
 
-def of_data(data: "TranslationData") -> list[ExaminedPairs]:
+def of_data(data: "PairData") -> list[ExaminedPairs]:
     """What a recipe names. Raises InputError for patterns that no files match."""
     from transduce.doctor.pair_files import sides_of
 

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from transduce.cli import options
+from transduce.interop.exports import export_format, export_names
 
 if TYPE_CHECKING:
     from transduce.interop.model_card import Languages
     from transduce.interop.parity import Parity, Text
     from transduce.pipeline.pipeline import Pipeline
+
+    Format = str
+else:
+    Format = Literal[tuple(export_names())]
 
 
 def export(
@@ -18,9 +23,7 @@ def export(
         list[Path],
         typer.Argument(help="A run directory or a model file. With --to argos also several, one for each direction."),
     ],
-    to: Annotated[
-        Literal["argos", "ctranslate2", "huggingface", "marian", "onnx"], typer.Option(help="The format to write.")
-    ],
+    to: Annotated[Format, typer.Option(help="The format to write.")],
     output: Annotated[
         Path | None,
         typer.Option(help="The folder to write, which must not exist yet. By default beside the model file."),
@@ -56,7 +59,6 @@ def export(
     from transduce.cli.text import tell
     from transduce.core.folders import new_folder
     from transduce.core.model_file import find_model_file
-    from transduce.interop.exports import EXPORTS
     from transduce.interop.model_card import Languages
     from transduce.pipeline.pipeline import load
 
@@ -68,7 +70,7 @@ def export(
     pipelines = [load(path, trust_code=trust_code, device="cpu") for path in paths]
     with new_folder(folder) as staged:
         written = [
-            EXPORTS[to].write(pipeline, staged, _languages(pipeline, given)).relative_to(staged)
+            export_format(to).write(pipeline, staged, _languages(pipeline, given)).relative_to(staged)
             for pipeline in pipelines
         ]
     tell(f"{folder}: written.")
@@ -130,11 +132,10 @@ def _held_out(path: Path, trust_code: bool) -> "Text | None":
 
 
 def _parity(pipeline: "Pipeline", to: str, written: Path, text: "Text") -> "Parity":
-    from transduce.interop.exports import EXPORTS
     from transduce.interop.parity import compare
 
-    language = str(getattr(pipeline.recipe.task, "target", "")) or None
-    return compare(pipeline, EXPORTS[to].engine(pipeline, written), text, language)
+    language = pipeline.task.languages[1] or None
+    return compare(pipeline, export_format(to).engine(pipeline, written), text, language)
 
 
 def _told(found: "Parity") -> bool:

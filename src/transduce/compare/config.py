@@ -30,11 +30,12 @@ from transduce.core.names import Name, checked_name
 from transduce.core.overrides import apply_overrides, set_key
 from transduce.core.registry import resolve, suggest
 from transduce.core.trust import allow_code
-from transduce.metrics.evaluate import KNOWN
+from transduce.metrics.evaluate import unknown
 from transduce.recipe.recipe import STAGES, Recipe, Table, lay_over, parse_recipe, read_table
 from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.keys import READ_BY_ONE
 from transduce.search.settings import Search, search_settings
+from transduce.tasks.base import task_class
 from transduce.training.run_directory import differences
 from transduce.training.schedule import ENDING
 
@@ -124,7 +125,7 @@ def load_comparison(path: Path, overrides: Iterable[str] = (), budget: str | Non
     if not isinstance(variants, dict) or not variants:
         raise InputError(f"{path}: name at least one variant: [variants.NAME], with the keys that it changes.")
     common, overrides, axis = table, list(overrides), config.axis
-    allow_code(apply_overrides({}, overrides))
+    allow_code([apply_overrides({}, overrides), [*config.metrics]])
     if axis is None or not axis.values:
         return _at_one(path, config, common, variants, overrides)
     points, problems = {}, list[str]()
@@ -224,11 +225,7 @@ def _wrong_names(path: Path, recipes: dict[str, Recipe]) -> list[str]:
 
 
 def _wrong_metrics(path: Path, config: CompareConfig) -> list[str]:
-    return [
-        f'{path}: compare.metrics: there is no "{name}".{suggest(name, list(KNOWN))} Known: {", ".join(KNOWN)}.'
-        for name in config.metrics
-        if name not in KNOWN
-    ]
+    return [f"{path}: compare.metrics: {problem}" for problem in unknown(config.metrics)]
 
 
 def _wrong_tests(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> list[str]:
@@ -258,8 +255,7 @@ def _endless(path: Path, recipes: dict[str, Recipe], budget: Budget) -> list[str
 
 def _writes_text(recipe: Recipe) -> bool:
     """Whether outputs are searched for: labels are not."""
-    kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    return bool(resolve("tasks", kind).kinds["target"] == "tokens")
+    return task_class(recipe).kinds["target"] == "tokens"
 
 
 def _searches(path: Path, config: CompareConfig, recipes: dict[str, Recipe]) -> dict[str, dict[str, Search]]:

@@ -17,32 +17,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import psutil
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.compare.operations import count_operations
-from transduce.core.graphs import Graphs
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
-from transduce.data.columns import ColumnSpec, Specs
-from transduce.data.columns.question_context import LONGEST_TOKEN, Passage
-from transduce.data.columns.story import Sentences
-from transduce.data.columns.tree_nodes import PHRASE, Forest, forest
-from transduce.data.structures.graphs import EdgeReading
-from transduce.models.protocols import Aligns, Classifies, Fills, Points, Processes
+from transduce.data.columns import Column, ColumnSpec, Specs
+from transduce.data.columns.protocols import column_class, random_tokens
+from transduce.models.protocols import Aligns, Classifies, Fills, HoldsParts, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import random_numbers
+from transduce.tasks.base import task_class
 
-VOCABULARY, CHARACTERS = 16, 16  # and features of a frame
-FRAMES_A_TOKEN = 10
-SENTENCE = 6  # tokens of a sentence of a story
-QUESTION = 16  # tokens of the question that a model which points is asked
-UNITS = {"frames": "frame", "vectors": "vector", "graph": "node", "node": "node", "tree_nodes": "word"}
-"""Of a length; others are tokens."""
+VOCABULARY = 16  # and characters, and features of a frame
 SHORT = 16  # tokens of a pass that nobody measures
 REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so long
 
@@ -50,17 +40,17 @@ REPEATS, ENOUGH_SECONDS = 5, 0.5  # a length is timed so often at least, and so 
 @random_numbers()
 def measure_growth(recipe: Recipe, lengths: Sequence[int]) -> dict[str, Any]:
     """Seconds and counted operations of a forward and backward pass at each length, a layer, with their exponents."""
-    kinds, model = _small(recipe, max(lengths))
+    reads, model = _small(recipe, max(lengths))
     layers = layer_count(recipe)
     seconds, operations = [], []
     for length in lengths:
-        step = _pass(model, length, kinds.get("source"))
+        step = _pass(model, length, reads)
         seconds.append(_timed(step) / layers)
         operations.append(count_operations(step) / layers)
     longer = min(len(lengths) // 2, len(lengths) - 2)
     return {
         "lengths": list(lengths),
-        "unit": UNITS.get(kinds.get("source", ""), "token"),
+        "unit": (reads or Column).length_unit,
         "layers": layers,
         "seconds_a_layer": seconds,
         "operations_a_layer": operations,
@@ -76,9 +66,9 @@ def measure_once(recipe: Recipe, length: int) -> dict[str, float]:
 
     A process can tell its peak once, so each length takes a process of its own.
     """
-    kinds, model = _small(recipe, length)
-    _pass(model, SHORT, kinds.get("source"))()
-    step = _pass(model, length, kinds.get("source"))
+    reads, model = _small(recipe, length)
+    _pass(model, SHORT, reads)()
+    step = _pass(model, length, reads)
     before = psutil.Process().memory_info().rss
     start = time.perf_counter()
     step()
@@ -86,24 +76,23 @@ def measure_once(recipe: Recipe, length: int) -> dict[str, float]:
     return {"seconds": seconds, "bytes": max(0, peak_memory_bytes() - before)}
 
 
-def _small(recipe: Recipe, longest: int) -> tuple[dict[str, str], nn.Module]:
-    """The kinds of the task's columns, and the recipe's model with a small vocabulary, to be trained.
+def _small(recipe: Recipe, longest: int) -> tuple[type[Column] | None, nn.Module]:
+    """The kind of the source column, if there is one, and the recipe's model with a small vocabulary, to be trained.
 
     longest: how many sentences a story may have.
     """
     kind: str = recipe.model.kind  # type: ignore[attr-defined]
     torch.manual_seed(0)
-    kinds: dict[str, str] = resolve("tasks", recipe.task.kind).kinds  # type: ignore[attr-defined]
-    source = ColumnSpec(kinds["source"], VOCABULARY, CHARACTERS) if "source" in kinds else None
+    kinds = task_class(recipe).kinds
+    source = ColumnSpec(kinds["source"], VOCABULARY, VOCABULARY) if "source" in kinds else None
     config: Any = recipe.model
     if "layer_dropout" in type(config).model_fields:  # a layer that chance leaves out takes no time
         config = config.model_copy(update={"layer_dropout": 0.0})
-    if "slots" in type(config).model_fields and kinds.get("source") == "story":
-        config = config.model_copy(update={"slots": longest})
-    words = tuple((each,) for each in range(VOCABULARY)) if kinds["target"] == "label" else ()
-    target = ColumnSpec(kinds["target"], VOCABULARY, words=words)
+    if isinstance(config, HoldsParts):
+        config = config.holding(longest)
+    target = ColumnSpec(kinds["target"], VOCABULARY, words=tuple((each,) for each in range(VOCABULARY)))
     model: nn.Module = resolve("models", kind)(config, Specs(source, target))
-    return kinds, model.train()
+    return source and column_class(source.kind), model.train()
 
 
 def layer_count(recipe: Recipe) -> int:
@@ -123,35 +112,28 @@ def fitted_exponent(lengths: Sequence[int], values: Sequence[float]) -> float | 
     return along / sum((one - x_mean) ** 2 for one in x)
 
 
-def _pass(model: nn.Module, length: int, reads: str | None) -> Callable[[], None]:
+def _pass(model: nn.Module, length: int, reads: type[Column] | None) -> Callable[[], None]:
     """Forward and backward over one pair of `length` tokens each, or frames and the tokens spoken in them.
 
     reads: the kind of the source; None = there is none.
     """
     generator = torch.Generator().manual_seed(length)
-    source: Padded | Graphs | Forest | None = None
-    if reads in ("frames", "vectors"):
-        source = Padded(torch.randn(1, length, VOCABULARY, generator=generator), torch.tensor([length]))
-    elif reads in ("graph", "node"):
-        source = _ring(length, generator, chosen=reads == "node")
-    elif reads:
-        source = (_tree if reads == "tree_nodes" else _random)(length, generator)
-    target = _random(-(-length // FRAMES_A_TOKEN) if reads == "frames" else length, generator)
+    source = reads.drawn(length, VOCABULARY, generator) if reads else None
+    target = random_tokens(-(-length // (reads or Column).positions_a_token), VOCABULARY, generator)
 
     def step() -> None:
-        _logits(model, source, target, reads).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
+        _logits(model, source, target).logsumexp(-1).sum().backward()  # type: ignore[no-untyped-call]
         model.zero_grad(set_to_none=True)
 
     return step
 
 
-def _logits(model: nn.Module, source: Any, target: Padded, reads: str | None) -> Tensor:
+def _logits(model: nn.Module, source: Any, target: Padded) -> Tensor:
     """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
     if isinstance(model, Classifies):
-        return model.classify(_story(source) if reads == "story" else source)
-    assert not isinstance(source, Forest)
+        return model.classify(source)
     if isinstance(model, Points):
-        return torch.cat(model.point(_passage(source)), -1)
+        return torch.cat(model.point(source), -1)
     if isinstance(model, Processes):
         return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
@@ -160,52 +142,6 @@ def _logits(model: nn.Module, source: Any, target: Padded, reads: str | None) ->
         return model.fill(target, target.mask(), model.remember(source))
     logits_BTV: Tensor = model(source, target)
     return logits_BTV
-
-
-def _passage(context: Padded) -> Passage:
-    """A random question of `QUESTION` tokens on this text, with as many characters as tokens have at most."""
-    generator = torch.Generator().manual_seed(0)
-    question = _random(QUESTION, generator)
-    spelled = [
-        Padded(torch.randint(1, CHARACTERS, (*side.values.shape, LONGEST_TOKEN), generator=generator), side.lengths)
-        for side in (question, context)
-    ]
-    return Passage(question, context, *spelled)
-
-
-def _story(tokens: Padded) -> Sentences:
-    """These tokens in sentences, and a question of one sentence."""
-    count = -(-tokens.values.shape[1] // SENTENCE)
-    filled_N = F.pad(tokens.values[0], (0, count * SENTENCE - tokens.values.shape[1]), value=VOCABULARY - 1)
-    lengths, words = torch.tensor([count]), torch.full((1, count), SENTENCE)
-    question = Padded(filled_N[None, :SENTENCE], torch.tensor([SENTENCE]))
-    return Sentences(Padded(filled_N.view(1, count, SENTENCE), lengths), Padded(words, lengths), question)
-
-
-def _ring(length: int, generator: torch.Generator, chosen: bool) -> Graphs:
-    """A graph of n nodes in a ring; or all of them chosen."""
-    each = np.arange(length)
-    edges = EdgeReading().read(np.stack([each, (each + 1) % length], 1), length)
-    source, target = (torch.from_numpy(ends) for ends in edges)
-    features_NF = torch.randn(length, VOCABULARY, generator=generator)
-    return Graphs(features_NF, source, target, torch.tensor([length]), torch.from_numpy(each) if chosen else None)
-
-
-def _random(length: int, generator: torch.Generator) -> Padded:
-    values_BS = torch.randint(4, VOCABULARY, (1, length), generator=generator)
-    return Padded(values_BS, torch.tensor([length]))
-
-
-def _tree(words: int, generator: torch.Generator) -> Forest:
-    """A balanced tree of `words` random words."""
-    parts_N = torch.tensor(_balanced(words))
-    ids_N = _random(len(parts_N), generator).values[0].where(parts_N == 0, PHRASE)
-    return forest(Padded(ids_N[None], torch.tensor([len(parts_N)])), [parts_N.tolist()])
-
-
-def _balanced(words: int) -> list[int]:
-    """How many parts each node has, every node behind its parts."""
-    return [0] if words == 1 else [*_balanced(words // 2), *_balanced(words - words // 2), 2]
 
 
 def _timed(step: Callable[[], None]) -> float:

@@ -19,7 +19,7 @@ from transduce.inference.inputs import batches_of
 from transduce.kernels.native import left_out
 from transduce.objectives.protocols import Objective
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 SAMPLED = 16  # batches that the operations of a token are counted on
 

@@ -20,13 +20,13 @@ from transduce.compare.worker import FAILED, MEASURED
 from transduce.core.bounded_file import read_table
 from transduce.evaluation.evaluate import verdict
 from transduce.inference.likelihood import signature
-from transduce.metrics.bits import cost_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.metrics.score import decimals
 from transduce.metrics.tally import Tally
 from transduce.runtime.environment import library_versions, machine
 from transduce.runtime.event_log import read_log
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import TaskData
 
 AGAIN = "Delete it, and run the same command: it is measured again."
 
@@ -131,16 +131,14 @@ def _tallies(finished: FinishedRun, comparison: ComparisonConfig, task: Task, da
             for metric, tally in task.tallies(outputs, references, comparison.metrics, language).items():
                 found[Key(test, search, metric)] = tally
         found[Key(test, "", "perplexity")] = _perplexity(measured["likelihood"], task)
-        if task.kinds["target"] == "vectors":
-            found[Key(test, "", "cost")] = cost_tally([nats for nats, _ in measured["likelihood"]])
+        for name, tally in task.costs([nats for nats, _ in measured["likelihood"]]).items():
+            found[Key(test, "", name)] = tally
     return found
 
 
 def _perplexity(likelihood: Sequence[Sequence[float]], task: Task) -> Tally:
     rows_S2 = np.array(likelihood)
-    kind = task.kinds["target"]
-    unit = {"tokens": "token", "vectors": "bit", "node_labels": "node"}.get(kind, kind)
-    signed = f"{signature(unit)}|context:{task.context}"
+    signed = f"{signature(task.columns['target'].likelihood_unit)}|context:{task.context}"
     return Tally("perplexity", signed, rows_S2, _exponential_mean, lower_is_better=True)
 
 

@@ -30,7 +30,8 @@ from transduce.core.folders import check_folder, check_inside
 from transduce.data.columns import Columns
 from transduce.recipe.recipe import Recipe, Table
 from transduce.runtime import child_process
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import TaskData
 from transduce.training.display import Display
 from transduce.training.run import open_task
 from transduce.training.run_directory import changed_keys, differences, make_folder, resolved_table

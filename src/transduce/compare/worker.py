@@ -29,7 +29,7 @@ from transduce.runtime.console import make_console
 from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import repeatable, threads
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 from transduce.training.display import Display
 from transduce.training.run import open_task, run_training
 

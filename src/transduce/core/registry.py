@@ -2,8 +2,8 @@
 
 In a package that is a single file, such as `attention.scores`, a name is a class of it: `scaled_dot` is `ScaledDot`.
 
-Nothing has to be registered. `my_package.my_file:MyModel` names a user's own class, where
-`transduce.core.trust` allows that.
+Nothing has to be registered. `my_package.my_file:MyModel` names a user's own class, `my_file:my_metric` a user's own
+metric, where `transduce.core.trust` allows that.
 """
 
 import ast
@@ -20,7 +20,7 @@ from transduce.core.errors import InputError
 from transduce.core.trust import is_allowed, is_class_name
 
 NEEDED = {  # what a class of one's own has, by the room that it could lie in
-    "tasks": ("Config", "Data", "kinds", "learn_columns", "open"),
+    "tasks": ("Config", "Data", "kinds", "learn_columns", "open", "objective", "predictor"),
     "models": ("Config", "named_parameters"),
     "attention.scores": ("keys", "sequential", "named_parameters"),
     "attention.normalizers": ("sequential", "named_parameters"),
@@ -30,6 +30,8 @@ NEEDED = {  # what a class of one's own has, by the room that it could lie in
     "data.formats": ("columns", "rows"),
     "interpret": ("of",),
 }
+EXPECTED = "a class; expected my_package.my_file:MyClass"
+FUNCTIONS = {"metrics"}  # rooms of functions: what is named there is no class
 NOT_A_KIND = {"base", "encoding_processes", "learnt", "packed", "protocols"}
 
 
@@ -51,7 +53,7 @@ def suggest(wrong: str, right: Sequence[str]) -> str:
 
 
 def resolve(room: str, name: str) -> Any:
-    """The class with this name in the package or module `room`.
+    """The class with this name in the package or module `room`; in a room of functions, the function.
 
     Raises:
         InputError: there is no such file or class, which the message says with the nearest name; or it is outside of
@@ -91,7 +93,8 @@ def _classes_in(file: Path) -> list[str]:
 
 def _users_own(room: str, name: str) -> Any:
     if not is_class_name(name):
-        raise InputError(f'{room}: "{name}" does not name a class; expected my_package.my_file:MyClass.')
+        wanted = "a function; expected my_file:my_metric" if room in FUNCTIONS else EXPECTED
+        raise InputError(f'{room}: "{name}" does not name {wanted}.')
     if not is_allowed(name):
         raise InputError(f'{room}: "{name}" is code outside Transduce, which needs trust_code=True / --trust-code.')
     here = str(Path.cwd())
@@ -103,11 +106,14 @@ def _users_own(room: str, name: str) -> Any:
     except ImportError as error:
         raise InputError(f'{room}: "{name}" cannot be imported: {error}.') from error
     if not hasattr(module, class_name):
-        raise InputError(f'{room}: "{module_name}" has no class "{class_name}".')
+        what = "function" if room in FUNCTIONS else "class"
+        raise InputError(f'{room}: "{module_name}" has no {what} "{class_name}".')
     return _of_the_sort(room, name, getattr(module, class_name))
 
 
 def _of_the_sort(room: str, name: str, found: Any) -> Any:
+    if room in FUNCTIONS:
+        return _function(room, name, found)
     if not isinstance(found, type):
         raise InputError(f'{room}: "{name}" is no class, but a {type(found).__name__}.')
     if missing := [each for each in NEEDED.get(room, ()) if not _has(found, each)]:
@@ -115,7 +121,15 @@ def _of_the_sort(room: str, name: str, found: Any) -> Any:
     return found
 
 
+def _function(room: str, name: str, found: Any) -> Any:
+    if isinstance(found, type) or not callable(found):
+        raise InputError(f'{room}: "{name}" is no function, but a {type(found).__name__}.')
+    return found
+
+
 def _has(found: type, name: str) -> bool:
-    """Whether a class has this attribute; one that is called as a section is settings."""
+    """Whether a class has this attribute, not only a base that asks for it; one called as a section is settings."""
     value = getattr(found, name, None)
-    return hasattr(value, "model_validate") if name in ("Config", "Data") else value is not None
+    if name in ("Config", "Data"):
+        return hasattr(value, "model_validate")
+    return value is not None and not getattr(value, "__isabstractmethod__", False)

@@ -22,7 +22,7 @@ from transduce.data.streams import running, sentences, windows
 from transduce.data.tokenizers.resegment import cut_anew
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
-CHUNK, UTTERANCES = 10_000, 256  # texts that are encoded together; frames take a thousand times the memory
+CHUNK = 10_000  # texts that are encoded together
 Progress = Callable[[int], None]
 """Called with the number of lines encoded so far."""
 Item = TypeVar("Item")
@@ -123,9 +123,8 @@ def open_examples(
     """
     parts = _example_parts(paths, columns, {**settings, "filters": filters.model_dump()})
     source, target = columns["source"], columns["target"]
-    stored = source.spec.stored, target.spec.stored
-    chunk = UTTERANCES if source.spec.kind == "frames" else CHUNK
-    return _open_pairs(paths, parts, read, (source, target), stored, filters, cache, progress, chunk)
+    stored = source.stored, target.stored
+    return _open_pairs(paths, parts, read, (source, target), stored, filters, cache, progress, source.encoded_at_once)
 
 
 def open_rows(
@@ -150,7 +149,7 @@ def open_rows(
 
     def build(path: Path) -> None:
         metadata = dict(parts)
-        write_store(path, read(metadata), {side: column.spec.stored for side, column in columns.items()}, metadata)
+        write_store(path, read(metadata), {side: column.stored for side, column in columns.items()}, metadata)
 
     store = cached_store(cache, cache_key(parts), build)
     if not len(store):

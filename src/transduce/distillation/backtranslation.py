@@ -22,7 +22,7 @@ from transduce.distillation.stages import Stages
 from transduce.distillation.translations import BACKTRANSLATION, taught_pairs
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe
 from transduce.recipe.training import Backtranslation
-from transduce.tasks.translation import TranslationData
+from transduce.tasks.base import pairs_of
 from transduce.training.finished import Report
 
 REVERSE, PAIRS = "reverse", "backtranslated"
@@ -61,8 +61,8 @@ def reverse_of(recipe: Recipe) -> Recipe:
     Raises:
         InputError: [backtranslation] has wrong values, or the recipe is not for it.
     """
-    asked, data = _asked(recipe), recipe.data
-    assert isinstance(data, TranslationData)
+    asked, data = _asked(recipe), pairs_of(recipe)
+    assert data is not None  # which `_asked` has checked
     table = recipe.to_table()
     del table["backtranslation"]
     table["name"] = f"{recipe.name}-reverse"
@@ -93,9 +93,9 @@ def with_pairs(recipe: Recipe, run: Path) -> Recipe:
 
 def _asked(recipe: Recipe) -> Backtranslation:
     """The section. Raises InputError for what does not go with it."""
-    asked, data, problems = recipe.backtranslation, recipe.data, []
+    asked, data, problems = recipe.backtranslation, pairs_of(recipe), []
     assert asked is not None
-    if not isinstance(data, TranslationData):
+    if data is None:
         raise InputError(f"{recipe.name}: [backtranslation] makes pairs of texts, so the task must be translation.")
     if recipe.teachers:
         problems.append(

@@ -12,7 +12,7 @@ from transduce.data.shards import shards_of
 from transduce.distillation.stages import Stages
 from transduce.distillation.translations import taught_pairs, training_sources
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe
-from transduce.tasks.translation import TranslationData
+from transduce.tasks.base import pairs_of
 from transduce.training.finished import Report
 
 
@@ -22,10 +22,10 @@ class Teaching(Stages):
     learns, translates, entries = "student", "a teacher", ("teachers", "translations")
 
     def __init__(self, recipe: Recipe, run: Path) -> None:
-        asked, data = recipe.teachers, recipe.data
+        asked, data = recipe.teachers, pairs_of(recipe)
         self.first = {run / "teachers" / str(plan.training.seed): plan for plan in teachers_of(recipe)}
         self.learner = student(recipe, run)
-        assert asked and isinstance(data, TranslationData)  # which `student` has checked
+        assert asked and data  # which `student` has checked
         self.together, self.models, self.folder = asked.together, list(self.first), run / "taught"
         self.texts, self.root = training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
         self.search, self.precision = next(iter(self.first.values())).search, asked.precision
@@ -60,8 +60,8 @@ def student(recipe: Recipe, run: Path) -> Recipe:
     Raises:
         InputError: the recipe is not for translation.
     """
-    teachers, data = recipe.teachers, recipe.data
-    if not teachers or not isinstance(data, TranslationData):
+    teachers = recipe.teachers
+    if not teachers or pairs_of(recipe) is None:
         raise InputError(f"{recipe.name}: [teachers] translate the training sources, so the task must be translation.")
     table = recipe.to_table()
     del table["teachers"]

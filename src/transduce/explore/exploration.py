@@ -11,7 +11,6 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Column
-from transduce.data.columns.frames import Frames
 from transduce.data.speech.audio import name_of
 from transduce.data.speech.filterbank import WINDOW
 from transduce.data.tags import leading_tags
@@ -114,7 +113,7 @@ def sentences_of(pipeline: Pipeline, text: str) -> list[str]:
     if not pipeline.splits("auto"):
         return [text]
     tags = leading_tags(pipeline.task.tokenizers["source"], text)
-    cut = sentences(text[len(tags) :], str(getattr(pipeline.recipe.task, "source", "")))
+    cut = sentences(text[len(tags) :], pipeline.task.languages[0])
     return [tags + text[len(tags) :][start:end] for start, end in cut] if len(cut) > 1 else [text]
 
 
@@ -191,7 +190,7 @@ def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
     if pipeline.task.drawn_alone:
         raise InputError("this model reads or writes no text: there is its picture, and no attention between words.")
     length = len(reads.encode([text])[0])
-    if isinstance(reads, Frames) and not length:
+    if reads.is_sound and not length:
         told = f"this one is shorter than a frame, {1000 * WINDOW:g} ms" if text.strip() else "there is none"
         raise InputError(f"text: expected a recording; {told}.")
     if not length or not text.strip():
@@ -201,7 +200,7 @@ def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
         longest = max(WRITTEN, 2 * longest)
     if length > longest and not _windows(pipeline):
         raise InputError(
-            f"text: {length} {'frames' if reads.spec.kind == 'frames' else 'tokens'}; the model reads at most "
+            f"text: {length} {'frames' if reads.is_sound else 'tokens'}; the model reads at most "
             f"{longest} at once: shorten it."
         )
 

@@ -134,18 +134,17 @@ def by_sentences(split: Split, single: bool) -> bool:
     return single if split == "auto" else split == "sentences"
 
 
-def trained_on_single(provenance: Mapping[str, Any], task: Any, tokenizer: Any) -> bool:
+def trained_on_single(provenance: Mapping[str, Any], usual: bool, tokenizer: Any) -> bool:
     """Whether a model's training pairs were single sentences, as its file says.
 
-    Of a file that does not say, translations from words are taken to have been learnt from single sentences.
-
     Args:
-        task, tokenizer: the sections of its recipe.
+        usual: of a file that does not say: whether models of this task, which read words, are taken to.
+        tokenizer: the section of its recipe.
     """
     found = provenance.get("sentences")
     if isinstance(found, Mapping) and "single" in found:
         return found["single"] is True
-    return task.kind == "translation" and tokenizer.kind != "character"
+    return usual and tokenizer.kind != "character"
 
 
 def _is_ended(text: str, *others: re.Pattern[str]) -> bool:

@@ -22,7 +22,7 @@ from transduce.interop.model_card import Languages
 from transduce.interop.sentencepiece_tokenizer import SentencePieceTokenizer
 from transduce.pipeline.outline import make_task
 from transduce.recipe.recipe import Recipe, parse_recipe
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline

@@ -143,3 +143,9 @@ class ArgosEngine(CTranslate2Engine):
         """As Argos joins them; it also makes a space of every underscore."""
         text = self.processor.decode_pieces(list(tokens)).replace(SPACE, " ").replace("_", " ")
         return EngineOutput(tuple(tokens), text.removeprefix(" "), score)
+
+
+class ExportArgos:
+    """See `transduce.interop.exports.Export`."""
+
+    write, engine = staticmethod(export_argos), ArgosEngine

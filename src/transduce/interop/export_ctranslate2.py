@@ -274,3 +274,9 @@ class CTranslate2Engine:
     def output(self, tokens: Sequence[str], score: float) -> EngineOutput:
         """Tokens with their text."""
         return EngineOutput(tuple(tokens), self.target.decode(self.target.ids(tokens)), score)
+
+
+class ExportCtranslate2:
+    """See `transduce.interop.exports.Export`."""
+
+    write, engine = staticmethod(export_ctranslate2), CTranslate2Engine

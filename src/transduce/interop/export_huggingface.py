@@ -224,3 +224,9 @@ class HuggingFaceEngine:
         for ids in written_BT[:, 1:].tolist():
             kept = ids[: ids.index(self.target.end)] if self.target.end in ids else ids
             yield EngineOutput(tuple(self.target.tokens(kept)), self.target.decode(kept), None)
+
+
+class ExportHuggingface:
+    """See `transduce.interop.exports.Export`."""
+
+    write, engine = staticmethod(export_huggingface), HuggingFaceEngine

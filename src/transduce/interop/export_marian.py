@@ -30,6 +30,7 @@ from transduce.core.atomic import write_text, writing
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.import_marian_npz import NORMS, SETTINGS
+from transduce.interop.marian_engine import MarianEngine
 from transduce.interop.model_card import Languages, model_card
 from transduce.interop.sentencepiece import sentencepiece_model
 from transduce.interop.text_to_text import target_of, text_problems
@@ -285,3 +286,9 @@ OTHER_SETTINGS: dict[str, Any] = {
     "ulr": False,
 }
 """What is the same in all, as Marian itself writes it."""
+
+
+class ExportMarian:
+    """See `transduce.interop.exports.Export`."""
+
+    write, engine = staticmethod(export_marian), MarianEngine

@@ -144,3 +144,9 @@ class OnnxSteps:
         feed = {name: each.numpy() for name, each in given.items() if name in self._reads}
         found = [torch.from_numpy(each) for each in self._step.run(None, feed)]
         return found[0], tuple(found[1:])
+
+
+class ExportOnnx:
+    """See `transduce.interop.exports.Export`."""
+
+    write, engine = staticmethod(export_onnx), OnnxEngine

@@ -1,34 +1,42 @@
-"""Every format that models are exported to: how it is written, and what runs the result."""
+"""The formats that models are exported to, by file name: `onnx` is the class `ExportOnnx` of `export_onnx.py`."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
-from transduce.interop.export_argos import ArgosEngine, export_argos
-from transduce.interop.export_ctranslate2 import CTranslate2Engine, export_ctranslate2
-from transduce.interop.export_huggingface import HuggingFaceEngine, export_huggingface
-from transduce.interop.export_marian import export_marian
-from transduce.interop.export_onnx import OnnxEngine, export_onnx
-from transduce.interop.marian_engine import MarianEngine
-from transduce.interop.model_card import Languages
-from transduce.interop.parity import Engine
+from transduce.core.registry import known, resolve
 
 if TYPE_CHECKING:
+    from transduce.interop.model_card import Languages
+    from transduce.interop.parity import Engine
     from transduce.pipeline.pipeline import Pipeline
 
-
-class Export(NamedTuple):
-    """write: the model into a folder that exists; returns what is to be run there. engine: runs it."""
-
-    write: "Callable[[Pipeline, Path, Languages], Path]"
-    engine: "Callable[[Pipeline, Path], Engine]"
+BEGINNING = "export_"
 
 
-EXPORTS: dict[str, Export] = {
-    "argos": Export(export_argos, ArgosEngine),
-    "ctranslate2": Export(export_ctranslate2, CTranslate2Engine),
-    "huggingface": Export(export_huggingface, HuggingFaceEngine),
-    "marian": Export(export_marian, MarianEngine),
-    "onnx": Export(export_onnx, OnnxEngine),
-}
-"""By the name that `transduce export --to` takes."""
+class Export(Protocol):
+    """How a format is written, and what runs the result. A class with these needs no instance."""
+
+    @staticmethod
+    def write(pipeline: "Pipeline", folder: Path, languages: "Languages") -> Path:
+        """The model into a folder that exists; returns what is to be run there.
+
+        Raises:
+            InputError: this model cannot be written so.
+        """
+        ...
+
+    @staticmethod
+    def engine(pipeline: "Pipeline", written: Path) -> "Engine":
+        """What runs what `write` returned, to be compared with the model."""
+        ...
+
+
+def export_names() -> list[str]:
+    """What `transduce export --to` takes, read from the names of files."""
+    return [name.removeprefix(BEGINNING) for name in known("interop") if name.startswith(BEGINNING)]
+
+
+def export_format(name: str) -> type[Export]:
+    """The class of a format. Raises InputError where there is none of this name."""
+    found: type[Export] = resolve("interop", BEGINNING + name)
+    return found

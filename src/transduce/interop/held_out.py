@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs, read_tagged_pairs
 from transduce.data.hold_out import TEST, VALIDATION, part_of
+from transduce.data.pair_data import HELD_OUT, PairData
 from transduce.interop.parity import Text
 from transduce.recipe.recipe import RESOLVED, load_run_recipe
-from transduce.tasks.translation import HELD_OUT, TranslationData
+from transduce.tasks.base import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,15 +29,15 @@ def held_out_text(model: Path, most: int = MOST, trust_code: bool = False) -> Te
     recipe = model.with_name(RESOLVED)
     if not recipe.is_file():
         raise InputError(f"{model}: there is no {RESOLVED} beside it that names text that was held out.")
-    data = load_run_recipe(recipe, trust_code=trust_code).data
-    if not isinstance(data, TranslationData):
+    data = pairs_of(load_run_recipe(recipe, trust_code=trust_code))
+    if data is None:
         raise InputError(f"{recipe}: this is not a recipe for translation.")
     name, pairs = _pairs(data, recipe)
     both = list(islice(pairs, most))
     return Text(name, [source for _, source, _ in both], [target for *_, target in both])
 
 
-def _pairs(data: TranslationData, recipe: Path) -> "tuple[str, Iterator[tuple[int, str, str]]]":
+def _pairs(data: PairData, recipe: Path) -> "tuple[str, Iterator[tuple[int, str, str]]]":
     root = Path(data.root)
     for name, files in data.test.items():
         return f"data.test.{name}", read_tagged_pairs(files, root)

@@ -19,7 +19,7 @@ class Languages(NamedTuple):
     @classmethod
     def of(cls, pipeline: "Pipeline") -> "Languages":
         """As the recipe has them."""
-        return cls(*(str(getattr(pipeline.recipe.task, side, "")) for side in cls._fields))
+        return cls(*pipeline.task.languages)
 
 
 def model_card(pipeline: "Pipeline", languages: Languages, head: str = "") -> str:

@@ -41,7 +41,7 @@ from transduce.interpret.token_spans import (
     written_side,
 )
 from transduce.models.protocols import Aligns, writes_at_once
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from transduce.interpret.layers import attending
 from transduce.interpret.steps import HasSteps
 from transduce.models.protocols import Steps
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 NO_POSITIONS = "none"
 EXAMPLES, LONGEST = 16, 2000  # sentences, characters of one: a model file may hold anything

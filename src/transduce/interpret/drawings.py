@@ -16,7 +16,7 @@ from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention
 from transduce.interpret.layers import attending
 from transduce.interpret.look_back import LookBack
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 LOOK_BACK = "look_back"
 

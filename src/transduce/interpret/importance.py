@@ -9,7 +9,7 @@ from torch import nn
 from transduce.attention.ablation import HasHeads, without_head
 from transduce.interpret.layers import Attends, attending
 from transduce.interpret.model_inputs import Given, log_probabilities
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 TOKENS = 2048  # in a batch
 

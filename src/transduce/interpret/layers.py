@@ -5,18 +5,17 @@ and an output of 5 are passed through the model once, to find the modules, their
 rows and columns are tokens. A module that declares nothing, or whose rows or columns are not tokens, is "other".
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.capture import Declared, capture
-from transduce.interpret.model_inputs import GRAPHS, Given, next_tokens, positions
+from transduce.interpret.model_inputs import Given, next_tokens, positions, without_words
 from transduce.models.protocols import writes_at_once
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 Kind = Literal["encoder", "decoder", "cross", "other"]
 Axis = Literal["source", "target", "decoder_input", "other"]
@@ -28,7 +27,7 @@ NAMES: dict[Kind, str] = {
     "cross": "Cross-attention",
     "other": "Other attention",
 }  # as people read them, on the page too
-SOURCE, FRAMES, TARGET = 3, 24, 5
+TARGET = 5
 
 _known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
 
@@ -69,9 +68,10 @@ class Attends(NamedTuple):
 def attending(model: nn.Module, task: Task) -> list[Attends]:
     """All attention modules of a model: encoder self-attention, decoder self-attention, cross-attention, others.
 
-    None of a model of graphs: what attends along edges has no rows and columns.
+    None of a model of graphs, as what attends along edges has no rows and columns, nor of one of vectors: the heads of
+    a memory have a picture of their own.
     """
-    if (source := task.columns.get("source")) and source.spec.kind in GRAPHS:
+    if without_words(task):
         return []
     if model not in _known:
         _known[model] = _asked(model, task)
@@ -80,9 +80,8 @@ def attending(model: nn.Module, task: Task) -> list[Attends]:
 
 @torch.inference_mode()
 def _asked(model: nn.Module, task: Task) -> list[Attends]:
-    if "vectors" in task.kinds.values():
-        return []  # heads of a memory have a picture of their own
-    probe = Given(_probe(task), [0] * TARGET)
+    source = task.columns.get("source")
+    probe = Given(source and source.probe, [0] * TARGET)
     reads = positions(model, probe)
     with capture(model) as record:
         written = len(next_tokens(model, task, probe))
@@ -94,14 +93,6 @@ def _asked(model: nn.Module, task: Task) -> list[Attends]:
     for kind in KINDS:
         numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]
     return numbered
-
-
-def _probe(task: Task) -> Any:
-    """A source of which every model makes a few positions."""
-    source = task.columns.get("source")
-    if source is None or source.kind != "frames":
-        return None if source is None else [0] * SOURCE
-    return np.zeros((FRAMES, source.spec.size), np.float32)
 
 
 def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool, reads: int) -> Attends:

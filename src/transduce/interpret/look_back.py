@@ -25,7 +25,7 @@ from transduce.interpret.shaded_text import Array, LinePart, ShadedPart, colours
 from transduce.interpret.terminal import ASCII_SHADES, SHADES, add_shaded, as_printed
 from transduce.interpret.token_spans import Word
 from transduce.interpret.words import by_words
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

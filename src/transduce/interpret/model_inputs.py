@@ -18,9 +18,7 @@ from transduce.inference.likelihood import log_probabilities as batch_log_probab
 from transduce.inference.prediction import Prediction
 from transduce.layers.ctc import least_places
 from transduce.models.protocols import Aligns, Classifies, Encodes, Fills, Points, writes_at_once
-from transduce.tasks.protocols import Task
-
-GRAPHS = ("graph", "node")  # kinds of columns
+from transduce.tasks.base import Task
 
 
 class Given(NamedTuple):
@@ -38,20 +36,19 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     Raises:
         InputError: its text was empty.
     """
-    if "vectors" in task.kinds.values():
-        raise InputError(
-            "this model processes vectors, which have no picture of words: `predict --draw` shows what its memory did."
-        )
-    if set(GRAPHS) & set(task.kinds.values()):
-        raise InputError(
-            "this model attends along the edges of a graph, not between words: see the explorer, or `predict --draw`."
-        )
+    if why := without_words(task):
+        raise InputError(why)
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
     source = source_ids(task, prediction.source)
     if prediction.seen is not None:
         source = [source[place] for place in prediction.seen]
     return Given(source, task.columns["target"].ids(prediction.written), prediction.seen)
+
+
+def without_words(task: Task) -> str:
+    """Why a model of this task has no attention between words; "" = it has."""
+    return next((each.without_words for each in task.columns.values() if each.without_words), "")
 
 
 def source_ids(task: Task, text: str) -> Any:

@@ -17,7 +17,7 @@ from transduce.data.speech.filterbank import SHIFT
 from transduce.interpret.model_inputs import Given, positions
 from transduce.interpret.numbers import packed
 from transduce.interpret.token_spans import frames_a_place
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 COLUMNS = 1000  # of the picture: more than a page is wide
 

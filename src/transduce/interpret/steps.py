@@ -27,18 +27,9 @@ from transduce.core.errors import InputError
 from transduce.interpret.attention import looked
 from transduce.interpret.model_inputs import Given
 from transduce.models.protocols import Aligns
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 HasSteps = MultiHeadAttention | Reader
-
-FORMULAS = {  # k is what the score keeps of a key, which stood in the state h
-    "dot": "q · k",
-    "scaled_dot": "q · k / √E",
-    "cosine": "g (q · k) / |q|,  k = h / |h|",
-    "bilinear": "q · k,  k = W h",
-    "additive": "vᵀ tanh(W q + k),  k = U h",
-    "location_aware": "vᵀ tanh(W q + k + L f + b),  k = U h",
-}
 
 
 class Query(NamedTuple):
@@ -126,7 +117,7 @@ def worked_out(found: Query, head: int) -> dict[str, Any]:
     everyone = torch.ones(keys, dtype=torch.bool)
     return {
         "score": score_name,
-        "formula": FORMULAS.get(score_name, score_name),
+        "formula": vars(type(found.score)).get("formula", score_name),
         "weighing": _snake(type(found.weigh).__name__),
         "width": width,
         "q": found.query[0, head, 0].tolist(),

@@ -1,11 +1,11 @@
-"""Several metrics by name over the same sentences."""
+"""Several metrics by name over the same sentences: those of `KNOWN`, and one's own as `my_file:my_metric`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from unicodedata import is_normalized, normalize
 
 from transduce.core.errors import InputError
-from transduce.core.registry import suggest
+from transduce.core.registry import resolve, suggest
 from transduce.metrics.bits import wrong_bits_tally
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
@@ -26,8 +26,10 @@ from transduce.metrics.ter import ter_tally
 from transduce.metrics.tree_labels import node_accuracy_tally
 
 Texts = Sequence[str]
+Metric = Callable[[Texts, References, str | None], Tally]
+"""Hypotheses, the references of each, and the target's language code or None."""
 
-METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+METRICS: dict[str, Metric] = {
     "accuracy": lambda texts, references, _: accuracy_tally(texts, references),
     "bleu": lambda texts, references, language: bleu_tally(texts, references, language=language),
     "bleu-lc-moses": lambda texts, references, language: moses_bleu_tally(texts, references, str(language)),
@@ -57,14 +59,14 @@ METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
     "wer": word_error_rate_tally,
 }
 NAMES = list(METRICS)  # of texts
-TREE_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+TREE_METRICS: dict[str, Metric] = {
     "evalb_f1": lambda trees, references, _: evalb_tally(trees, references, "f1"),
     "evalb_precision": lambda trees, references, _: evalb_tally(trees, references, "precision"),
     "evalb_recall": lambda trees, references, _: evalb_tally(trees, references, "recall"),
     "evalb_complete": lambda trees, references, _: evalb_tally(trees, references, "complete"),
     "node_accuracy": lambda trees, references, _: node_accuracy_tally(trees, references),
 }
-BIT_METRICS: dict[str, Callable[[Texts, References, str | None], Tally]] = {
+BIT_METRICS: dict[str, Metric] = {
     "wrong_bits": lambda rows, references, _: wrong_bits_tally(rows, references),
     "wrong_bits_per_vector": lambda rows, references, _: wrong_bits_tally(rows, references, "vector"),
 }
@@ -84,7 +86,7 @@ def tallies(
     """What the metrics `names` count, in that order.
 
     Args:
-        names: of `KNOWN`.
+        names: of `KNOWN`, or one's own.
         hypotheses: plain sentences; trees in brackets for the metrics of trees.
         references: one a hypothesis, or several, in the same order. Where some are not in Unicode's normal form C, all
             texts are brought into it, and the signatures say so.
@@ -93,13 +95,10 @@ def tallies(
 
     Raises:
         InputError: unknown names or a missing language, all at once; no sentences, not equally many, or one without a
-            reference; a library that a metric needs is not installed.
+            reference; a library that a metric needs is not installed; a metric of one's own is not allowed, or gives
+            something else than a `Tally` of these sentences.
     """
-    problems = [
-        f'metrics: there is no "{name}".{suggest(name, list(KNOWN))} Known: {", ".join(KNOWN)}.'
-        for name in names
-        if name not in KNOWN
-    ]
+    problems = [f"metrics: {problem}" for problem in unknown(names)]
     problems += [
         f"metrics: {name} tokenizes by language; name the target's with target_language."
         for name in names
@@ -108,10 +107,37 @@ def tallies(
     if problems:
         raise InputError(problems)
     listed = checked_references(hypotheses, references)
+    metrics = [KNOWN.get(name) or _own(name) for name in names]
     if all(is_normalized("NFC", text) for texts in listed for text in texts):
-        return [KNOWN[name](hypotheses, listed, target_language) for name in names]
+        return [metric(hypotheses, listed, target_language) for metric in metrics]
     # Models write composed letters: é as one character. References in another form could never be matched.
     composed = [normalize("NFC", text) for text in hypotheses]
     listed = [[normalize("NFC", text) for text in texts] for texts in listed]
-    found = [KNOWN[name](composed, listed, target_language) for name in names]
+    found = [metric(composed, listed, target_language) for metric in metrics]
     return [replace(tally, signature=f"{tally.signature}|unicode:NFC") for tally in found]
+
+
+def unknown(names: Sequence[str]) -> list[str]:
+    """A sentence for each name that is no metric, and is not written as one of one's own."""
+    return [
+        f'there is no "{name}".{suggest(name, list(KNOWN))} Known: {", ".join(KNOWN)}; or name a function of your own '
+        "as my_file:my_metric."
+        for name in names
+        if name not in KNOWN and ":" not in name
+    ]
+
+
+def _own(name: str) -> Metric:
+    """The user's function, which is held to its contract."""
+    count = resolve("metrics", name)
+
+    def metric(hypotheses: Texts, references: References, language: str | None) -> Tally:
+        found = count(hypotheses, references, language)
+        if not isinstance(found, Tally) or len(found.statistics_SN) != len(hypotheses):
+            rows = f"a Tally of {len(found.statistics_SN)}" if isinstance(found, Tally) else type(found).__name__
+            raise InputError(
+                f'metrics: "{name}": expected a Tally with a row for each of {len(hypotheses)} texts; got {rows}.'
+            )
+        return found
+
+    return metric

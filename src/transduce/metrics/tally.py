@@ -36,7 +36,7 @@ class Tally:
     @property
     def value(self) -> float:
         """The corpus figure."""
-        return self.figure(self.statistics_SN.sum(axis=0))
+        return float(self.figure(self.statistics_SN.sum(axis=0)))
 
     def score(self) -> Score:
         """The corpus figure with its 95 % bootstrap interval."""

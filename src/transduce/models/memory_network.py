@@ -18,7 +18,7 @@ Shapes: B batch, M sentences of a story, N sentences of all stories, W words, S 
 D width, V vocabulary, C labels.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -55,6 +55,10 @@ class MemoryNetworkConfig(Config):
     """In training, up to this share of empty slots is put between the sentences of a story, at random places."""
     linear_start: int = Field(default=0, ge=0)
     """Number of first updates in which hops are without softmax. Validation always has it."""
+
+    def holding(self, parts: int) -> Self:
+        """With a slot for each of so many sentences."""
+        return self.model_copy(update={"slots": parts})
 
 
 class _Read(NamedTuple):

@@ -282,6 +282,15 @@ class HasMemory(Protocol):
 
 
 @runtime_checkable
+class HoldsParts(Protocol):
+    """The settings of a model whose memory holds so many parts of an input, and no more."""
+
+    def holding(self, parts: int) -> Self:
+        """With room for `parts`."""
+        ...
+
+
+@runtime_checkable
 class Points(Protocol):
     """Says where in a text a span begins and ends."""
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from transduce.core.errors import InputError
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import differing_target
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 
 class EnsembleMember(Protocol):

@@ -26,7 +26,7 @@ from transduce.data.columns import Columns
 from transduce.data.columns.packed import unpack
 from transduce.data.lexicon import Lexicon
 from transduce.recipe.recipe import Recipe, parse_recipe
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task, task_class
 
 LARGEST = 2**31  # of the settings of a model: a setting above it fits no tensor
 
@@ -99,7 +99,7 @@ def _shares(weights: Mapping[str, Tensor | TensorInfo]) -> bool:
 
 def make_task(recipe: Recipe, columns: Columns) -> Task:
     """The task of a recipe. Raises InputError where the columns are not those that it needs."""
-    task: type[Task] = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
+    task = task_class(recipe)
     if missing := [side for side in task.kinds if side not in columns]:
         raise InputError(f"the model file has no {side} column, which its task needs." for side in missing)
     return task(recipe.task, recipe.data, columns)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from transduce.inference.prediction import Prediction
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 
 def picture_of(task: Task) -> Callable[[Prediction], str] | None:

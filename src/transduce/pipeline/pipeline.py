@@ -11,7 +11,6 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, load_model_file
-from transduce.data.columns.frames import Frames
 from transduce.data.input_file import InputFile
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
@@ -47,7 +46,7 @@ from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
 from transduce.search.settings import search_settings
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
@@ -89,7 +88,7 @@ class Pipeline(FollowsWeights):
         check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)
-        self.single_sentences = trained_on_single(file.provenance, self.recipe.task, self.recipe.tokenizer)
+        self.single_sentences = trained_on_single(file.provenance, self.task.of_sentences, self.recipe.tokenizer)
         if self.searches:  # others read an input in their own way: as a pair of texts, for example
             self.familiarity = Familiarity.of(file.provenance, self.task.tokenizers.get("source"))
         if self.device.type == "cpu":
@@ -321,8 +320,8 @@ class Pipeline(FollowsWeights):
     ) -> Pieces:
         """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
-        if isinstance(heard, Frames):
-            return utterances(texts, heard.heard(texts), self.task.readable, long, first)
+        if heard is not None and (frames := heard.heard(texts)) is not None:
+            return utterances(texts, frames, self.task.readable, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
             return Pieces.whole(texts, heard.encode(texts), first)
         reads = self.task.tokenizers.get("source")

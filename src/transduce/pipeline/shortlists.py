@@ -19,9 +19,9 @@ from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import NO_LIMITS, Dropped
 from transduce.data.hold_out import TRAIN, VALIDATION
 from transduce.data.lexicon import Lexicon
+from transduce.data.pair_data import PairData
 from transduce.data.store import BLOCK, Store
 from transduce.data.tokenizers.tokenizer import Tokenizer
-from transduce.tasks.translation import TranslationData
 
 SENTENCES = 2000  # that a lexicon is tried on
 
@@ -59,7 +59,7 @@ def tokenizers_of(file: ModelFile) -> Sides:
 
 
 def training_stores(
-    data: TranslationData, sides: Sides, cache: Path, tell: Callable[[str], None], progress: Progress
+    data: PairData, sides: Sides, cache: Path, tell: Callable[[str], None], progress: Progress
 ) -> list[Store]:
     """The training pairs as token ids, without those that `data.hold_out` draws; what was dropped is told.
 
@@ -77,7 +77,7 @@ def training_stores(
     return stores
 
 
-def held_out(data: TranslationData, sides: Sides, cache: Path, stores: Sequence[Store]) -> HeldOut:
+def held_out(data: PairData, sides: Sides, cache: Path, stores: Sequence[Store]) -> HeldOut:
     """The first validation pairs; where there are none, the first training pairs."""
     name, store, root = "training", stores[0], Path(data.root)
     if data.validation is not None:

@@ -15,7 +15,8 @@ from transduce.recipe.recipe import Recipe
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Dataset, Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import Dataset, TaskData
 from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
 from transduce.training.initialization import device, new_training

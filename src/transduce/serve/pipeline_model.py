@@ -1,11 +1,9 @@
 """A pipeline behind the server: torch's, which does everything, or CTranslate2's."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from transduce.data.columns import Column
-from transduce.data.columns.frames import Frames
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.generates import generating
 from transduce.inference.options import PredictionOptions
@@ -37,9 +35,9 @@ class PipelineModel:
         search = search_settings(pipeline.recipe.search, dict(use.search))
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
         source = pipeline.task.columns.get("source")
-        if isinstance(source, Frames):
-            hears = replace(source, seconds=use.seconds, files=use.files)
-            pipeline.task.columns = {**pipeline.task.columns, "source": hears}
+        if source is not None:
+            served = source.served(use.seconds, use.files)
+            pipeline.task.columns = {**pipeline.task.columns, "source": served}
         if pipeline.searches:
             pipeline.predict([""])  # settings that this model cannot be searched by are told of now
 
@@ -51,8 +49,7 @@ class PipelineModel:
     @property
     def languages(self) -> tuple[str, str]:
         """Of source and target."""
-        source, target = (str(getattr(self.pipeline.recipe.task, side, "") or "") for side in ("source", "target"))
-        return source, target
+        return self.pipeline.task.languages
 
     @property
     def search(self) -> Search:
@@ -77,7 +74,8 @@ class PipelineModel:
     @property
     def hears(self) -> bool:
         """A model of speech."""
-        return isinstance(self.pipeline.task.columns.get("source"), Frames)
+        source = self.pipeline.task.columns.get("source")
+        return source is not None and source.is_sound
 
     @property
     def attends(self) -> bool:

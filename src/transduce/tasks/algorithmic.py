@@ -24,10 +24,12 @@ from transduce.data.columns.vectors import Vectors
 from transduce.data.generated import EPOCH, DrawnBatches, GeneratedStore, drawn, generator
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.vectors import VectorPredictor
+from transduce.metrics.bits import cost_tally
+from transduce.metrics.tally import Tally
 from transduce.models.protocols import Processes
 from transduce.objectives.binary import BinaryCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask
+from transduce.tasks.base import Task
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 Range = Annotated[int, Field(ge=1)] | tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
@@ -109,7 +111,7 @@ class AlgorithmicData(Config):
         return Algorithm(self.name, self.bits or BITS[self.name], self.item, self.order, self.highest)
 
 
-class Algorithmic(BaseTask):
+class Algorithmic(Task):
     """Vectors -> vectors, after the input's last delimiter."""
 
     Config = AlgorithmicConfig
@@ -119,6 +121,7 @@ class Algorithmic(BaseTask):
     any_output: ClassVar[str] = "[[0]]"
     drawing: ClassVar[str] = "memory_drawing"
     drawn_alone: ClassVar[bool] = True
+    explorable: ClassVar[bool] = False
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: AlgorithmicData) -> Columns:
@@ -169,6 +172,10 @@ class Algorithmic(BaseTask):
         held_out = {name: _described(data, given) for name, given in described.items() if given}
         provenance = {"train": [_described(data, data.train)], **held_out}
         return TaskData([(self._training(0), 1.0)], validation, tests, provenance, drawn=self._batches)
+
+    def costs(self, log_probabilities: Sequence[float]) -> dict[str, Tally]:
+        """Bits a sequence."""
+        return {"cost": cost_tally(log_probabilities)}
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """For dynamic_ngrams the best estimate that there is; its cost in bits a sequence stands in the settings."""

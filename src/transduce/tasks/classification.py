@@ -26,11 +26,10 @@ from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, has_la
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.inference.labels import LabelPredictor
 from transduce.models.protocols import Classifies
 from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import LabelTask, check_model
+from transduce.tasks.base import LabelTask, check_model, named_files
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 
@@ -107,6 +106,7 @@ class Classification(LabelTask):
     Config = ClassificationConfig
     Data = ClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "label"}
+    fingerprints = staticmethod(named_files)
     drawing = "word_shading"
 
     def __init__(self, config: ClassificationConfig, data: ClassificationData, columns: Columns) -> None:
@@ -123,11 +123,6 @@ class Classification(LabelTask):
         names = {label for file in data.train for _, _, label in read_labelled(file, root, labels)}
         source = TextPair.of(tokenizer) if data.pair else Tokens(tokenizer, ends=True)
         return {"source": source, "target": Label(tuple(sorted(names)))}
-
-    @property
-    def predictor(self) -> LabelPredictor:
-        """The likeliest label."""
-        return LabelPredictor(self.columns)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> LabelCrossEntropy:
         """Cross-entropy; in training with the weights of the labels.
@@ -158,11 +153,6 @@ class Classification(LabelTask):
                 counts[label] = counts.get(label, 0.0) + file.weight
         mean = sum(counts.values()) / len(names)
         return tuple(mean / counts[name] if counts[name] else 1.0 for name in names)
-
-    @property
-    def readable(self) -> int:
-        """The longest text that the filters let through."""
-        return self.data.filters.max_tokens
 
     @property
     def context(self) -> str:

@@ -27,13 +27,13 @@ from transduce.inference.spans import Reading, SpanPredictor, read_windows, toke
 from transduce.models.protocols import Points
 from transduce.objectives.span import SpanCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import BaseTask, ExampleFile, check_model
+from transduce.tasks.base import AnsweredFile, Task, check_model, named_files
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
 
 
-class QuestionFile(ExampleFile):
+class QuestionFile(AnsweredFile):
     """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, compressed or not."""
 
     file: str
@@ -102,12 +102,13 @@ class ExtractiveQaData(Config):
         return [each for each in questions if held_out == (_drawn(each.context) < self.hold_out)]
 
 
-class ExtractiveQa(BaseTask):
+class ExtractiveQa(Task):
     """A question and a text -> a span of the text, by a model that `Points`."""
 
     Config = ExtractiveQaConfig
     Data = ExtractiveQaData
     kinds: ClassVar[dict[str, str]] = {"source": "question_context", "target": "span"}
+    fingerprints = staticmethod(named_files)
     drawing = "answer_span"
 
     def __init__(self, config: ExtractiveQaConfig, data: ExtractiveQaData, columns: Columns) -> None:

@@ -114,11 +114,6 @@ class GraphClassification(LabelTask):
         return GraphLabelPredictor(self.columns)
 
     @property
-    def readable(self) -> int:
-        """Any graph is read at once."""
-        return 1 << 24
-
-    @property
     def context(self) -> str:
         """The graph."""
         return "the graph"

@@ -27,7 +27,7 @@ from transduce.objectives.protocols import Objective
 from transduce.objectives.text import LossConfig
 from transduce.search.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.base import TextTask
+from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
@@ -73,6 +73,7 @@ class LanguageModelling(TextTask):
     Config = LanguageModellingConfig
     Data = LanguageModellingData
     kinds: ClassVar[dict[str, str]] = {"target": "tokens"}
+    fingerprints = staticmethod(named_files)
 
     def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, columns: Columns) -> None:
         target = columns["target"]

@@ -13,7 +13,7 @@ from transduce.data.columns.packed import Packed, pack, unpack
 from transduce.data.files import fingerprint
 from transduce.data.store import cache_key
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 NOT_LEARNT_FROM = {"root", "validation", "test", "filters", "workers"}  # the rest says which columns of which files
 

@@ -31,7 +31,7 @@ from transduce.objectives.text import LossConfig
 from transduce.search.grammar import BracketTokens, TreeGrammar
 from transduce.search.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.base import ExampleFile, TextTask
+from transduce.tasks.base import ExampleFile, TextTask, named_files
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 SEQUENCES = TokenizerConfig(kind="whitespace", vocabulary=1_000_000, min_frequency=1)  # brackets and tags are tokens
@@ -45,10 +45,6 @@ class TreebankFile(ExampleFile):
     """The file, compressed or not."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each tree."""
-
-    def evaluate_options(self, root: Path) -> list[str]:
-        """None: `transduce evaluate` reads a sentence or a tree a line."""
-        return []
 
 
 class ParsingConfig(Config):
@@ -98,6 +94,7 @@ class Parsing(TextTask):
     Config = ParsingConfig
     Data = ParsingData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "trees"}
+    fingerprints = staticmethod(named_files)
     whole = True
     drawing = "tree_drawing"
     columns_version = 3
@@ -114,11 +111,6 @@ class Parsing(TextTask):
             "source": Tokens(train_tokenizer(config, words, root), ends=True),
             "target": Trees(train_tokenizer(SEQUENCES, sequences), starts=True, ends=True),
         }
-
-    @property
-    def readable(self) -> int:
-        """The longest sentence that the filters let through."""
-        return self.data.filters.max_tokens
 
     @property
     def context(self) -> str:

@@ -1,27 +1,16 @@
-"""What a task binds together, so that training, prediction and the command line need not know which task it is."""
+"""What a task opens: the examples of a training, and its baseline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, BatchPlan
-from transduce.data.columns import Columns, Specs
-from transduce.data.input_file import InputFile
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
-from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
-from transduce.inference.protocols import Predictor
 
 if TYPE_CHECKING:
-    from transduce.metrics.confusion import Confusion
-    from transduce.metrics.score import References, Score
-    from transduce.metrics.tally import Tally
-    from transduce.objectives.protocols import Objective
-    from transduce.objectives.text import LossConfig
+    pass
 
 Tell = Callable[[str], None]  # tells the user one line
 
@@ -101,125 +90,3 @@ class Baseline:
     name: str
     predict: Callable[[Sequence[str]], Sequence[str]]
     settings: dict[str, Any] = field(default_factory=dict)
-
-
-class Task(Protocol):
-    """One kind of input and output: everything that depends on it is asked here."""
-
-    Config: ClassVar[Any]
-    Data: ClassVar[Any]
-    kinds: ClassVar[dict[str, str]]
-    """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
-    whole: ClassVar[bool]
-    """Whether an input is always read as one, however many sentences it has and however long it is."""
-    drawing: ClassVar[str]
-    """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
-    drawn_alone: ClassVar[bool]
-    """The drawing is all that the explorer shows, as what is read or written is no text."""
-    columns_version: ClassVar[int]
-    """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
-    exposure_bias: ClassVar[bool]
-    """Whether it is reported unless the recipe says otherwise; see `transduce.metrics.exposure`."""
-    any_output: ClassVar[str]
-    """One that its metrics can read: for learning whether there are such metrics."""
-    columns: Columns
-
-    def __init__(self, config: Any, data: Any, columns: Columns) -> None: ...
-
-    @classmethod
-    def learn_columns(cls, config: TokenizerConfig, data: Any) -> Columns:
-        """Learn what the recipe asks for from the training data, or open the tokenizer that it names."""
-        ...
-
-    @staticmethod
-    def training_files(data: Any) -> list[Path]:
-        """What the columns are learnt from."""
-        ...
-
-    @property
-    def tokenizers(self) -> Mapping[str, Tokenizer]:
-        """Of those columns that are text, by their names."""
-        ...
-
-    @property
-    def specs(self) -> Specs:
-        """What a model is built for."""
-        ...
-
-    @property
-    def predictor(self) -> Predictor:
-        """What turns texts into predictions."""
-        ...
-
-    def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
-        """What training minimises, and how probable targets are.
-
-        Args:
-            config: the recipe's [training]; None = without regularisation.
-
-        Raises:
-            InputError: this model, or this setting, is not for this task.
-        """
-        ...
-
-    @property
-    def readable(self) -> int:
-        """The most input tokens that training showed the model."""
-        ...
-
-    @property
-    def context(self) -> str:
-        """What a held-out token's likelihood sees, in words: no perplexity without it."""
-        ...
-
-    def read_inputs(self, path: Path) -> InputFile | None:
-        """The inputs in a file of the task's own format; None where the file has one a line."""
-        ...
-
-    def open(self, cache: Path, tell: Tell) -> TaskData:
-        """Encode the recipe's files, or find them in the cache."""
-        ...
-
-    def can_answer(self, text: str) -> bool:
-        """Whether a model may say this at all. References that none can say have no likelihood, and outputs for them
-        are wrong."""
-        ...
-
-    def check_examples(self, model: nn.Module, data: TaskData) -> None:
-        """Asked once, before training.
-
-        Raises:
-            InputError: the files hold examples that this model cannot read; it names file and line.
-        """
-        ...
-
-    def evaluate(
-        self, hypotheses: Sequence[str], references: "References", names: Sequence[str] | None = None
-    ) -> "dict[str, Score]":
-        """The metrics `names`, by default the recipe's, over decoded texts; each has a reference or several."""
-        ...
-
-    def tallies(
-        self,
-        hypotheses: Sequence[str],
-        references: "References",
-        names: Sequence[str] | None = None,
-        language: str | None = None,
-    ) -> "dict[str, Tally]":
-        """What these metrics count, sentence by sentence: for comparing two systems.
-
-        Args:
-            language: the target's code, in the place of the recipe's.
-        """
-        ...
-
-    def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
-        """Which labels were taken for which; None for a task whose outputs are no labels."""
-        ...
-
-    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
-        """A simple system trained on `data.corpora`, when the model's training has ended; None: there is none.
-
-        It chooses nothing by the tests, depends on no seed, and takes seconds. `tell` may say how it was trained.
-        """
-        ...

@@ -28,14 +28,14 @@ from transduce.data.structures.stories import (
 )
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.story_labels import StoryPredictor
-from transduce.tasks.base import ExampleFile, LabelTask
+from transduce.tasks.base import AnsweredFile, LabelTask, named_files
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References
 
 
-class StoryFile(ExampleFile):
+class StoryFile(AnsweredFile):
     """Stories with questions in the format of bAbI: a file, or all files of a pattern."""
 
     file: str
@@ -102,11 +102,12 @@ class QuestionAnswering(LabelTask):
     Config = QuestionAnsweringConfig
     Data = QuestionAnsweringData
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
+    fingerprints = staticmethod(named_files)
     whole: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"
     drawn_alone: ClassVar[bool] = True
-    context: ClassVar[str] = "the story and the question"
-    readable: ClassVar[int] = 100_000
+    context = "the story and the question"
+    readable = 100_000
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: QuestionAnsweringData) -> Columns:

@@ -21,7 +21,7 @@ from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARRAY, read_features
 from transduce.data.speech.filterbank import Normalization
-from transduce.data.speech.recordings import RecordingFile, read_recordings, recordings_digest
+from transduce.data.speech.recordings import RecordingFile, Recordings, read_recordings, recordings_digest
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.objectives.protocols import Objective
@@ -29,7 +29,7 @@ from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
 from transduce.search.request import Request
 from transduce.search.settings import Search
-from transduce.tasks.base import TextTask
+from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMIT = 1_000_000  # frames, and frames for a token
@@ -94,6 +94,7 @@ class SpeechRecognition(TextTask):
     Config = SpeechRecognitionConfig
     Data = SpeechData
     kinds: ClassVar[dict[str, str]] = {"source": "frames", "target": "tokens"}
+    fingerprints = staticmethod(named_files)
     exposure_bias: ClassVar[bool] = True
 
     def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:
@@ -114,6 +115,15 @@ class SpeechRecognition(TextTask):
         texts = (text for file in data.train for _, _, text in read_recordings(file, root, data.words))
         tokens = Tokens(train_tokenizer(config, texts, root), starts=True, ends=True)
         return {"source": _frames(data, root), "target": tokens}
+
+    @staticmethod
+    def recordings(data: SpeechData) -> Recordings:
+        """Of all files."""
+        files = {"train": data.train[0]}
+        files |= {f"train {number}": file for number, file in enumerate(data.train[1:], 2)}
+        files |= {"validation": data.validation} if data.validation else {}
+        files |= {f"test {name}": file for name, file in data.test.items()}
+        return Recordings(files, Path(data.root), data.words, data.rate, data.max_frames)
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
         """By how the model writes; training hides something of each utterance where the recipe says so."""

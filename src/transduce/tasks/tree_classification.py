@@ -26,7 +26,7 @@ from transduce.inference.tree_labels import TreeLabelPredictor, too_wide
 from transduce.models.protocols import Classifies, LimitsParts
 from transduce.objectives.node_label import NodeCrossEntropy
 from transduce.objectives.text import LossConfig
-from transduce.tasks.base import ExampleFile, LabelTask, check_model
+from transduce.tasks.base import AnsweredFile, LabelTask, check_model, named_files
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NODE_METRICS = ("node_accuracy",)  # of whole trees; all others are of the roots' labels
 
 
-class LabelledTreeFile(ExampleFile):
+class LabelledTreeFile(AnsweredFile):
     """Trees in brackets with a label at each node, one a line: (3 (2 The) (4 best))."""
 
     file: str
@@ -94,6 +94,7 @@ class TreeClassification(LabelTask):
     Config = TreeClassificationConfig
     Data = TreeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
+    fingerprints = staticmethod(named_files)
     whole = True
     drawing = "labelled_tree_drawing"
     any_output = "(label word)"
@@ -132,11 +133,6 @@ class TreeClassification(LabelTask):
         wanted = 'classify; expected one that does, such as "tree_lstm"'
         check_model(model, isinstance(model, Classifies), wanted, config)
         return NodeCrossEntropy(config.label_smoothing if config else 0.0)
-
-    @property
-    def readable(self) -> int:
-        """The most nodes that the filters let through."""
-        return self.data.filters.max_tokens
 
     @property
     def context(self) -> str:

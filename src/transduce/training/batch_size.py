@@ -29,7 +29,8 @@ from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
 from transduce.inference.inputs import batches_of
 from transduce.recipe.recipe import RESOLVED, Recipe
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import TaskData
 from transduce.training.checkpoint import TrainingState
 from transduce.training.loop import make_update
 from transduce.training.memory import activation_bytes, free_bytes, is_out_of_memory

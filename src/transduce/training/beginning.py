@@ -6,7 +6,8 @@ from pathlib import Path
 from transduce.core.errors import InputError
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.process_group import ALONE, ProcessGroup
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import TaskData
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.display import Display
 from transduce.training.finished import set_aside

@@ -24,7 +24,7 @@ from transduce.doctor.lines import LineSample
 from transduce.doctor.pair_files import sides_of
 from transduce.doctor.writing import extras
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.translation import TranslationData
+from transduce.tasks.base import pairs_of
 from transduce.training.held_out_sides import Judgement, judged_sides
 from transduce.training.overlap import known_overlap, warnings
 
@@ -103,8 +103,8 @@ def _is_right(found: Any) -> bool:
 
 def _judged_sides(recipe: Recipe, train: tuple[Any, ...], cache: Path) -> list[Judgement]:
     """What is wrong with the sides of validation and tests, or was found earlier in the same files."""
-    data = recipe.data
-    if not isinstance(data, TranslationData) or not (data.validation or data.test):
+    data = pairs_of(recipe)
+    if data is None or not (data.validation or data.test):
         return []
     entries = {
         "train": train,

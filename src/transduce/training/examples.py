@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transduce.tasks.protocols import Dataset, Task
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import Dataset
 from transduce.training.validation import spread
 
 WORDS = range(4, 13)  # of a sentence that is worth looking at and fits its box
@@ -30,7 +31,7 @@ def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[s
 def _sources(task: Task, held_out: Dataset) -> list[str]:
     if "source" not in task.columns:
         return _beginnings(task, held_out)
-    if task.columns["source"].spec.kind == "frames":
+    if task.columns["source"].is_sound:
         return []  # names of files, which whoever has the model has not
     return [source.strip() for source, _ in held_out.texts if source.strip()]
 

@@ -14,7 +14,7 @@ from transduce.data.tags import with_tags
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.layers.embedding import Embedding
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.protocols import Task
+from transduce.tasks.base import Task
 
 SIDES = {"target_embedding": "target", "source_embedding": "source", "output": "target", "embedding": "target"}
 """Attributes of models that have a vector for each token, and of which side."""

@@ -9,12 +9,11 @@ from transduce.core.bounded_file import read_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.tensor_file import read_metadata
-from transduce.data.corpus import provenance
 from transduce.data.files import fingerprint
-from transduce.data.shards import shards_of
 from transduce.recipe.recipe import Recipe
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import REPORT
+from transduce.tasks.base import task_class
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.checkpoint import FOLDER, PATTERN
 from transduce.training.display import Display
@@ -137,14 +136,9 @@ def _changed(config: TrainingConfig, updates: int, minutes: float | None) -> lis
 
 
 def _fingerprints(recipe: Recipe) -> dict[str, Any] | None:
-    """Of the data; None where files are gone, which nobody needs any more, or the task has others, or none."""
-    train, tests = getattr(recipe.data, "train", None), getattr(recipe.data, "test", None)
-    if not isinstance(train, tuple) or not isinstance(tests, Mapping):
-        return None
-    held_out = {"validation": getattr(recipe.data, "validation", None), **tests}
-    root = Path(getattr(recipe.data, "root", "."))
+    """Of the data; None where files are gone, which nobody needs any more, or the task does not say."""
     try:
-        return provenance(shards_of(train, root), held_out, root)
+        return task_class(recipe).fingerprints(recipe.data)
     except InputError:
         return None
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
+from transduce.data.pair_data import HELD_OUT, held_out_names
 from transduce.data.tags import language_tag
 from transduce.recipe.recipe import Recipe
+from transduce.tasks.base import pairs_of
 from transduce.tasks.protocols import Dataset, TaskData
-from transduce.tasks.translation import HELD_OUT, TranslationData, held_out_names
 from transduce.training.display import Display
 from transduce.training.run_directory import HELD_OUT as FOLDER
 from transduce.training.run_directory import is_begun
@@ -49,8 +50,8 @@ def write_held_out(recipe: Recipe, run: Path, data: TaskData, display: Display) 
 
 def evaluate_options(recipe: Recipe, run: Path) -> list[str]:
     """The first test that was drawn, as options of `transduce evaluate`; none where there is none."""
-    data = recipe.data
-    if not isinstance(data, TranslationData) or not (data.hold_out and data.hold_out.test):
+    data = pairs_of(recipe)
+    if data is None or not (data.hold_out and data.hold_out.test):
         return []
     names = held_out_names(data.train)
     for to, name in names.items():
@@ -62,8 +63,8 @@ def evaluate_options(recipe: Recipe, run: Path) -> list[str]:
 
 def _drawn(recipe: Recipe, data: TaskData) -> dict[str, Dataset]:
     """What was drawn, by the names of the files."""
-    settings = recipe.data
-    if not isinstance(settings, TranslationData) or not settings.hold_out:
+    settings = pairs_of(recipe)
+    if settings is None or not settings.hold_out:
         return {}
     validation = {"validation": data.validation} if settings.hold_out.validation and data.validation else {}
     names = dict.fromkeys(held_out_names(settings.train).values()) if settings.hold_out.test else {}

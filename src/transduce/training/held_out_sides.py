@@ -13,8 +13,8 @@ from typing import NamedTuple
 from transduce.core.errors import InputError
 from transduce.data.character_profile import CharacterProfile, counted
 from transduce.data.corpus import about_pairs, read_pairs
+from transduce.data.pair_data import PairData
 from transduce.data.pair_files import PairFiles
-from transduce.tasks.translation import TranslationData
 
 PAIRS, LINES = (
     10_000,
@@ -41,7 +41,7 @@ class _Sides(NamedTuple):
     target: "Counter[str]"
 
 
-def judged_sides(data: TranslationData, train: Sequence[PairFiles]) -> Iterator[Judgement]:
+def judged_sides(data: PairData, train: Sequence[PairFiles]) -> Iterator[Judgement]:
     """What is wrong with the sides of the validation and the tests that are named; nothing where files cannot be read.
 
     train: entries of the training data, those of a test's language first of all.

@@ -13,8 +13,8 @@ from transduce.layers.embedding import Embedding
 from transduce.pipeline.outline import load_weights, make_model
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import resolve_device
-from transduce.tasks.protocols import Task, TaskData
-from transduce.tasks.translation import TranslationData
+from transduce.tasks.base import Task, pairs_of
+from transduce.tasks.protocols import TaskData
 from transduce.training.activation_checkpointing import recompute_blocks
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
@@ -55,7 +55,7 @@ def device() -> torch.device:
 
 def check_embeddings(recipe: Recipe) -> None:
     """Raises InputError where training.embeddings cannot be had from this data."""
-    if recipe.training.embeddings != "random" and not isinstance(recipe.data, TranslationData):
+    if recipe.training.embeddings != "random" and pairs_of(recipe) is None:
         raise InputError(
             f'{recipe.name}: training.embeddings = "{recipe.training.embeddings}" is counted from pairs of texts, '
             'which this data does not have; use "random".'

@@ -7,12 +7,13 @@ from transduce.core.model_file import find_model_file
 from transduce.data.character_profile import CharacterProfile
 from transduce.data.corpus import sampled_pairs
 from transduce.data.files import fingerprint
+from transduce.data.pair_data import PairData
 from transduce.data.shards import sampled_shards
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions
-from transduce.tasks.protocols import Task, TaskData
-from transduce.tasks.translation import TranslationData
+from transduce.tasks.base import Task, pairs_of
+from transduce.tasks.protocols import TaskData
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders
 
@@ -41,15 +42,15 @@ def provenance_of(recipe: Recipe, task: Task, data: TaskData, progress: Progress
         **started,
         **raised,
     }
-    if isinstance(recipe.data, TranslationData):
-        root = Path(recipe.data.root)
-        pairs = sampled_pairs(sampled_shards(recipe.data.train, root), root, LOOKED_AT)
-        provenance["characters"] = _characters(recipe.data, task)
-        provenance["sentences"] = examined(pairs, str(getattr(recipe.task, "source", "")))
+    if named := pairs_of(recipe):
+        root = Path(named.root)
+        pairs = sampled_pairs(sampled_shards(named.train, root), root, LOOKED_AT)
+        provenance["characters"] = _characters(named, task)
+        provenance["sentences"] = examined(pairs, task.languages[0])
     return provenance
 
 
-def _characters(data: TranslationData, task: Task) -> dict[str, Any]:
+def _characters(data: PairData, task: Task) -> dict[str, Any]:
     """Of both sides of a sample: what its texts are cut from, so that a model can say what it has never read."""
     root = Path(data.root)
     pairs = list(sampled_pairs(sampled_shards(data.train, root), root, PROFILED))

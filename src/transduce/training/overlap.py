@@ -14,11 +14,12 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import TRAIN, part_of
+from transduce.data.pair_data import PairData
 from transduce.data.pair_files import PairFiles
 from transduce.data.pair_groups import Pairs, same_text
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.translation import TranslationData
+from transduce.tasks.base import pairs_of
 
 VERSION = 2  # of what is counted
 COUNTED = {"pairs", "pairs_in_training", "sources_in_training"}
@@ -33,8 +34,8 @@ def overlap(recipe: Recipe, cache: Path) -> Overlap:
     Raises:
         InputError: what `read_pairs` refuses.
     """
-    data = recipe.data
-    if not isinstance(data, TranslationData):
+    data = pairs_of(recipe)
+    if data is None:
         return {}
     held_out = {name: files for name, files in {"validation": data.validation, **data.test}.items() if files}
     if not held_out:
@@ -77,7 +78,7 @@ def warnings(found: Overlap) -> Iterator[str]:
             )
 
 
-def _identity(data: TranslationData, held_out: Mapping[str, PairFiles]) -> dict[str, Any]:
+def _identity(data: PairData, held_out: Mapping[str, PairFiles]) -> dict[str, Any]:
     """What decides the counts."""
     root = Path(data.root)
 
@@ -95,7 +96,7 @@ def _identity(data: TranslationData, held_out: Mapping[str, PairFiles]) -> dict[
     }
 
 
-def _counted(data: TranslationData, held_out: Mapping[str, PairFiles]) -> Overlap:
+def _counted(data: PairData, held_out: Mapping[str, PairFiles]) -> Overlap:
     """A source counts where it is translated into the same language; a pair also where it is turned round."""
     root = Path(data.root)
     pairs = {name: [_same(pair) for pair in read_pairs(files, root)] for name, files in held_out.items()}
@@ -115,7 +116,7 @@ def _counted(data: TranslationData, held_out: Mapping[str, PairFiles]) -> Overla
 
 
 def _seen(
-    data: TranslationData, sources: Mapping[str | None, set[str]], pairs: set[tuple[str, str]]
+    data: PairData, sources: Mapping[str | None, set[str]], pairs: set[tuple[str, str]]
 ) -> tuple[Mapping[str | None, set[str]], set[tuple[str, str]]]:
     """Which of these sources, by the language that they are translated into, and of these pairs are trained on."""
     seen, repeated = defaultdict[str | None, set[str]](set), set[tuple[str, str]]()
@@ -134,7 +135,7 @@ def _seen(
     return seen, repeated
 
 
-def _trained(data: TranslationData) -> Iterator[tuple[PairFiles, Iterator[tuple[int, str, str]]]]:
+def _trained(data: PairData) -> Iterator[tuple[PairFiles, Iterator[tuple[int, str, str]]]]:
     """The training files, each with its pairs that are trained on."""
     split, root = data.split(), Path(data.root)
     for at, files in enumerate(data.corpora()):

@@ -29,7 +29,8 @@ from transduce.interpret.fonts import FontWarning
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import TaskData
 
 Weights = NDArray[np.floating]
 VARIABLE = "TRANSDUCE_FIGURES"  # in the environment: `on`, as without it, or `off`

@@ -26,7 +26,8 @@ from transduce.metrics.groups import group_tables, with_means
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
-from transduce.tasks.protocols import Dataset, Task, TaskData, Tell
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import Dataset, TaskData, Tell
 from transduce.training.overlap import known_overlap
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders

@@ -19,7 +19,6 @@ from transduce.core.model_file import (
     read_model_file,
     save_model_file,
 )
-from transduce.core.registry import resolve
 from transduce.data.columns.packed import pack
 from transduce.data.corpus import name_row
 from transduce.data.store import Store
@@ -31,8 +30,9 @@ from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
+from transduce.tasks.base import Task, task_class
 from transduce.tasks.learnt import cached_columns
-from transduce.tasks.protocols import Task, TaskData
+from transduce.tasks.protocols import TaskData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.beginning import begun
 from transduce.training.checkpoint import Checkpoints, TrainingState
@@ -46,7 +46,6 @@ from transduce.training.initialization import check_embeddings, device, new_trai
 from transduce.training.lock import alone_in
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.model_provenance import config_of, provenance_of
-from transduce.training.output_lengths import too_long
 from transduce.training.plots import wanted, write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.prefetch import loader
@@ -138,9 +137,8 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     trained = begun(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
-    if data.validation and task.kinds == {"source": "tokens", "target": "tokens"}:
-        for each in too_long(data.validation.store, recipe.search):
-            display.warn(each)
+    for each in task.advise(data, recipe.search):
+        display.warn(each)
     note_plan(recipe, trained.progress, display, read_log(run / LOG))
     if recipe.training.parallel == "fsdp" and group.world > 1:
         from transduce.training.sharding import sharded
@@ -243,8 +241,7 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     Raises:
         InputError: see `cached_columns`, `load_model_file` and the task's `open`.
     """
-    kind = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
-    learn = partial(cached_columns, cache_folder(), kind, recipe.tokenizer, recipe.data)
+    learn = partial(cached_columns, cache_folder(), task_class(recipe), recipe.tokenizer, recipe.data)
     start = recipe.training.start
     columns = columns_of_start(load_model_file(start, trust_code=None), recipe, learn) if start else learn()
     task = make_task(recipe, columns)

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from transduce.core.model_file import NAME
 from transduce.core.model_summary import describe
-from transduce.core.registry import resolve
 from transduce.inference.prediction import unfinished_line
 from transduce.interpret.confusion import confusion_table
 from transduce.interpret.score_tables import groups_table, value_and_interval
 from transduce.metrics.confusion import Confusion
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
+from transduce.tasks.base import task_class
 from transduce.training.display import Display
 from transduce.training.held_out_files import evaluate_options
 
@@ -83,10 +83,10 @@ def _commands(recipe: Recipe, run: Path) -> Iterator[str]:
 
 def _plain_commands(recipe: Recipe, run: Path) -> Iterator[str]:
     model = shlex.quote(str(run))
-    kind: str = recipe.task.kind  # type: ignore[attr-defined]
-    verb = "predict" if "source" in resolve("tasks", kind).kinds else "generate"
+    task = task_class(recipe)
+    verb = "predict" if "source" in task.kinds else "generate"
     yield f"transduce {verb} {model}"
-    if "vectors" not in resolve("tasks", kind).kinds.values():
+    if task.explorable:
         yield f"transduce explore {model}"
     root, tests = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "test", {})
     tell = getattr(next(iter(tests.values()), None), "evaluate_options", None)  # generated examples have none

@@ -18,7 +18,8 @@ from transduce.metrics.tally import Tally, pooled
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.search.settings import Search
-from transduce.tasks.protocols import Dataset, Task
+from transduce.tasks.base import Task
+from transduce.tasks.protocols import Dataset
 from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
 

@@ -344,5 +344,4 @@ def _loaded(
 
 def _reads_single(file: ModelFile) -> bool:
     """Whether the model was trained on pairs of single sentences."""
-    task, tokenizer = (SimpleNamespace(**section_of(file.config, name)) for name in ("task", "tokenizer"))
-    return trained_on_single(file.provenance, task, tokenizer)
+    return trained_on_single(file.provenance, True, SimpleNamespace(**section_of(file.config, "tokenizer")))

@@ -4,7 +4,7 @@ Shapes: B utterances, S frames, F features.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.collate import padded_frames
-from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
+from transduce.data.columns.protocols import Column, ColumnSpec, random_vectors
 from transduce.data.speech.audio import ARRAY, JOIN, read_features, read_samples
 from transduce.data.speech.filterbank import (
     SHIFT,
@@ -29,13 +29,14 @@ from transduce.data.speech.filterbank import (
     stretched,
 )
 from transduce.data.speech.uploads import DATA, called
-from transduce.data.store import Ids
+from transduce.data.store import FloatRows, Ids
 
 NAMED = 10  # problems in a message
+PROBED = 24  # frames of a probe
 
 
 @dataclass(frozen=True)
-class Frames(WithoutVocabulary):
+class Frames(Column):
     """An utterance a row: (S, F) floats with mean 0 and variance 1 over the utterance.
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
@@ -47,6 +48,11 @@ class Frames(WithoutVocabulary):
     """
 
     kind: ClassVar[str] = "frames"
+    length_unit: ClassVar[str] = "frame"
+    positions_a_token: ClassVar[int] = 10
+    encoded_at_once: ClassVar[int] = 256  # they take a thousand times the memory of texts
+    is_sound: ClassVar[bool] = True
+    without_tokens: ClassVar[str] = 'reads tokens, and the task gives it frames; expected "transformer", "rnn" or "ctc"'
     width: int
     rate: int | None
     root: Path = field(default=Path(), compare=False)
@@ -70,6 +76,21 @@ class Frames(WithoutVocabulary):
         """How many features a frame has."""
         return ColumnSpec(self.kind, self.width)
 
+    @property
+    def stored(self) -> FloatRows:
+        """Rows of F floats."""
+        return FloatRows(self.width)
+
+    @property
+    def probe(self) -> NDArray[np.float32]:
+        """(S, F) silence."""
+        return np.zeros((PROBED, self.width), np.float32)
+
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Padded:
+        """(1, S, F) random numbers."""
+        return random_vectors(length, size, generator)
+
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each utterance, by the name of its file or files; see `transduce.data.speech.audio`.
 
@@ -90,6 +111,10 @@ class Frames(WithoutVocabulary):
             told = f"shorter than one frame ({1000 * WINDOW:g} ms): the file is empty, or was cut off"
             raise InputError(f"{called(text)}: {told}." for text in short[:NAMED])
         return found
+
+    def served(self, seconds: float | None, files: bool) -> Self:
+        """With these limits."""
+        return replace(self, seconds=seconds, files=files)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Frames have no text."""

@@ -14,17 +14,22 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs
-from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
-from transduce.data.store import Ids
+from transduce.data.columns.protocols import Column, ColumnSpec
+from transduce.data.store import FloatRows, Ids
 from transduce.data.structures.graphs import EdgeReading, return_probabilities
 
 MOST = 1 << 24  # nodes of a graph: float32 holds whole numbers up to here
 SHOWN, NAMED = 60, 10
 FORM = '{"nodes": [..], "edges": [[0, 1], ..]}'
 
+NO_TOKENS = (
+    'reads tokens, and the task gives it graphs; expected a model that attends along edges, such as "graph_attention"'
+)
+NO_WORDS = "this model attends along the edges of a graph, not between words: see the explorer, or `predict --draw`."
+
 
 @dataclass(frozen=True)
-class Graph(WithoutVocabulary):
+class Graph(Column):
     """A graph a row, from a line of JSON. A stored row is one (1 + N + E, W) array: sizes, features, ends of edges.
 
     tags: how many different tags nodes have, where each has one, which becomes as many features; 0 = nodes are lists of
@@ -34,6 +39,9 @@ class Graph(WithoutVocabulary):
     """
 
     kind: ClassVar[str] = "graph"
+    length_unit: ClassVar[str] = "node"
+    without_tokens: ClassVar[str] = NO_TOKENS
+    without_words: ClassVar[str] = NO_WORDS
     tags: int
     width: int
     degrees: int = 0
@@ -54,6 +62,16 @@ class Graph(WithoutVocabulary):
     def spec(self) -> ColumnSpec:
         """How many features a node has."""
         return ColumnSpec(self.kind, (self.tags or self.width) + self.degrees + self.walks)
+
+    @property
+    def stored(self) -> FloatRows:
+        """Rows of as many floats as a node has features; an edge is two numbers."""
+        return FloatRows(max(self.spec.size, 2))
+
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Graphs:
+        """A ring of nodes."""
+        return ring(length, size, generator)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """The stored row of each. Raises InputError for what is no graph; all of them are named."""
@@ -142,3 +160,11 @@ class Graph(WithoutVocabulary):
 
 class _Misfit(ValueError):
     """What a graph should have, in words."""
+
+
+def ring(length: int, size: int, generator: torch.Generator) -> Graphs:
+    """N nodes in a ring, each of which reads itself and the next ones."""
+    each = np.arange(length)
+    edges = EdgeReading().read(np.stack([each, (each + 1) % length], 1), length)
+    source, target = (torch.from_numpy(ends) for ends in edges)
+    return Graphs(torch.randn(length, size, generator=generator), source, target, torch.tensor([length]))

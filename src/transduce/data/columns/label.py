@@ -11,14 +11,14 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
-from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
+from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 
 NAMED = 10  # unknown labels in a message
 
 
 @dataclass(frozen=True)
-class Label(WithoutVocabulary):
+class Label(Column):
     """A label a row; `labels[i]` is what the id i stands for.
 
     words: of each label, its ids in the vocabulary of the source, where labels are words of the texts; () = they are
@@ -29,6 +29,7 @@ class Label(WithoutVocabulary):
     """
 
     kind: ClassVar[str] = "label"
+    likelihood_unit: ClassVar[str] = "label"
     labels: tuple[str, ...]
     words: tuple[tuple[int, ...], ...] = ()
 

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
-from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
+from transduce.data.columns.graph import NO_TOKENS, NO_WORDS, ring
+from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 
 LIMIT = 900_000  # characters of a graph in a model file, whose table of columns holds a million
@@ -28,7 +29,7 @@ ARRAYS = {"source": np.int32, "target": np.int32, "columns": np.int32, "values":
 
 
 @dataclass(frozen=True, eq=False)
-class Node(WithoutVocabulary):
+class Node(Column):
     """A node a row, by its number from 0.
 
     width: F. source, target: (E,) as `transduce.core.graphs.Graphs` has them. columns, values, row_starts: of the
@@ -36,6 +37,9 @@ class Node(WithoutVocabulary):
     """
 
     kind: ClassVar[str] = "node"
+    length_unit: ClassVar[str] = "node"
+    without_tokens: ClassVar[str] = NO_TOKENS
+    without_words: ClassVar[str] = NO_WORDS
     width: int
     source: NDArray[np.int32]
     target: NDArray[np.int32]
@@ -64,6 +68,16 @@ class Node(WithoutVocabulary):
     def spec(self) -> ColumnSpec:
         """How many features a node has."""
         return ColumnSpec(self.kind, self.width)
+
+    @property
+    def stored(self) -> int:
+        """Its number."""
+        return 1 << 31
+
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Graphs:
+        """A ring of nodes, all of which are asked for."""
+        return ring(length, size, generator)._replace(chosen=torch.arange(length))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The number of each node. Raises InputError for what is none; all of them are named."""

@@ -22,6 +22,7 @@ class NodeLabels(Label):
     """A tree a row, in brackets: the label of each node, every node behind its parts. The id C means none."""
 
     kind: ClassVar[str] = "node_labels"
+    likelihood_unit: ClassVar[str] = "node"
 
     @property
     def spec(self) -> ColumnSpec:

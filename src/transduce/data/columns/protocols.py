@@ -1,16 +1,22 @@
 """The contract of a column: how what people write becomes ids, a store, a tensor, and text again.
 
-Shapes: B examples of a batch.
+Shapes: B examples of a batch, S positions, F features.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
-from transduce.data.store import Field, FloatRows, Ids
+from transduce.core.padded import Padded
+from transduce.core.registry import resolve
+from transduce.data.store import Field, Ids
+
+PROBED = 3  # tokens of a probe
 
 
 class ColumnSpec(NamedTuple):
@@ -29,15 +35,6 @@ class ColumnSpec(NamedTuple):
     characters: int = 0
     ids: int = 0
     words: tuple[tuple[int, ...], ...] = ()
-
-    @property
-    def stored(self) -> Field:
-        """How a store holds it."""
-        if self.kind == "graph":
-            return FloatRows(max(self.size, 2))  # an edge is two numbers
-        if self.kind == "node":
-            return 1 << 31  # its number
-        return FloatRows(self.size) if self.kind in ("frames", "vectors") else max(self.size, self.ids)
 
 
 class Specs(NamedTuple):
@@ -61,23 +58,11 @@ class Specs(NamedTuple):
         """Of the vocabularies of source and target.
 
         Raises:
-            InputError: the source is frames or graphs, which have no vocabulary; or a side is vectors.
+            InputError: a side is no text, such as frames, graphs or vectors.
         """
-        if "vectors" in (self.target.kind, self.source.kind if self.source else ""):
-            raise InputError(
-                "[model] kind: this model reads or writes tokens, and the task has vectors; expected "
-                '"neural_turing_machine" or "vector_decoder".'
-            )
-        if self.source is not None and self.source.kind == "frames":
-            raise InputError(
-                '[model] kind: this model reads tokens, and the task gives it frames; expected "transformer", "rnn" or '
-                '"ctc".'
-            )
-        if self.source is not None and self.source.kind in ("graph", "node"):
-            raise InputError(
-                "[model] kind: this model reads tokens, and the task gives it graphs; expected a model that attends "
-                'along edges, such as "graph_attention".'
-            )
+        for spec in (self.target, self.source):
+            if spec is not None and (problem := column_class(spec.kind).without_tokens):
+                raise InputError(f"[model] kind: this model {problem}.")
         return None if self.source is None else self.source.size, self.target.size
 
     @property
@@ -87,7 +72,7 @@ class Specs(NamedTuple):
         Raises:
             InputError: there is a source, which a model that only continues texts would not see.
         """
-        if self.source is not None and self.target.kind in ("tokens", "trees"):
+        if self.source is not None and column_class(self.target.kind).is_text:
             raise InputError(
                 "[model] kind: this model reads no source, and the task has one; expected a model of both, such as "
                 '"transformer" or "rnn".'
@@ -104,65 +89,117 @@ class Specs(NamedTuple):
 Encoded = list[int] | NDArray[np.float32]  # ids, or frames (S, F)
 
 
-class Column(Protocol):
-    """One side of every example."""
+class Column(ABC):
+    """One side of every example. What has no default here, each kind of column states."""
 
     kind: ClassVar[str]
+    """The name of its file in this folder, or `my_file:MyColumn`."""
+    is_text: ClassVar[bool] = False
+    """Whether an output of this column is written token by token, by a model that may go on from a text."""
+    length_unit: ClassVar[str] = "token"
+    """What the length of an input is counted in."""
+    likelihood_unit: ClassVar[str] = "token"
+    """What of an output has a probability of its own."""
+    positions_a_token: ClassVar[int] = 1
+    """About how many positions of an input one token of the output stands for."""
+    encoded_at_once: ClassVar[int] = 10_000
+    """How many examples are encoded at once."""
+    is_sound: ClassVar[bool] = False
+    """Whether an input is a recording, whose text is the name of its file."""
+    without_tokens: ClassVar[str] = ""
+    """What a model of tokens is told: what it reads, what the task has, what is expected; "" = it can read this."""
+    without_words: ClassVar[str] = ""
+    """Why there is no attention between words to be shown; "" = there is."""
 
     @property
+    @abstractmethod
     def spec(self) -> ColumnSpec:
         """What models are built from."""
-        ...
+
+    @property
+    def stored(self) -> Field:
+        """How a store holds a row."""
+        return max(self.spec.size, self.spec.ids)
 
     @property
     def unknown(self) -> int:
-        """The id that is counted as unknown; -1 where there is none."""
-        ...
+        """The id that is counted as unknown; -1 where there is none, as what is unknown is an error."""
+        return -1
 
+    @property
+    def probe(self) -> Encoded:
+        """A row of which every model makes a few positions: for finding its attention."""
+        return [0] * PROBED
+
+    @abstractmethod
     def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
-        ...
 
+    def heard(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
+        """(S, F) of each, where an input is cut between its frames; None = it is text, or is not cut.
+
+        Raises:
+            InputError: what cannot be read, or holds nothing to hear.
+        """
+        return None
+
+    def served(self, seconds: float | None, files: bool) -> Self:
+        """As a server reads it: sound of so many seconds at most, or any; `files`: whether inputs may name files."""
+        return self
+
+    @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
         """The text again."""
-        ...
 
+    @abstractmethod
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Each id as the text that stands for it."""
-        ...
 
+    @abstractmethod
     def ids(self, tokens: Sequence[str]) -> list[int]:
         """The other way round. Raises InputError for a token that there is none of."""
-        ...
 
+    @abstractmethod
     def collate(self, rows: Sequence[Ids]) -> Any:
         """Rows of a store as a model reads them: `Padded`, or one tensor with the batch on axis 0."""
-        ...
 
     def collate_texts(self, rows: Sequence[Ids]) -> Any:
         """The same of what was encoded by itself: the rows of a stream are cut otherwise."""
-        ...
+        return self.collate(rows)
 
     def closed(self, ids: Any) -> Any:
         """Everything of one example that has a probability of its own: its ids, and the end token of a text."""
-        ...
+        return ids
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """For the model file, beside `kind`; a tokenizer has a place of its own there."""
-        ...
 
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Any:
+        """One random input of `length`, as a model of this column reads it: for measuring how time grows with it.
 
-class WithoutVocabulary:
-    """What columns have in common whose rows are no ids of a vocabulary."""
-
-    @property
-    def unknown(self) -> int:
-        """No id: what is unknown is an error."""
-        return -1
-
-    def closed(self, ids: Any) -> Any:
-        """Nothing ends a row."""
-        return ids
+        Args:
+            size: of the vocabulary, and of that of characters; or numbers of a frame, or of a node.
+        """
+        return random_tokens(length, size, generator)
 
 
 Columns = Mapping[str, Column]  # "target", and "source" for a task that has one
+
+
+def column_class(kind: str) -> type[Column]:
+    """The class of a kind of column; of one's own, what all columns have in common."""
+    found: type[Column] = Column if ":" in kind else resolve("data.columns", kind)
+    return found
+
+
+def random_vectors(length: int, size: int, generator: torch.Generator) -> Padded:
+    """(1, S, F) random numbers."""
+    return Padded(torch.randn(1, length, size, generator=generator), torch.tensor([length]))
+
+
+def random_tokens(length: int, size: int, generator: torch.Generator) -> Padded:
+    """(1, S) ids behind those of special tokens."""
+    values_BS = torch.randint(4, size, (1, length), generator=generator)
+    return Padded(values_BS, torch.tensor([length]))

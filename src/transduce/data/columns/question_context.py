@@ -16,12 +16,13 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import ColumnSpec, random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.structures.squad import cut
 
 LONGEST_TOKEN = 16  # characters of a token that a model sees
+QUESTION = 16  # tokens of a question that is drawn
 
 
 class Passage(NamedTuple):
@@ -82,6 +83,17 @@ class QuestionContext(Tokens):
         return self._passage(question, context)
 
     collate_texts = collate
+
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Passage:
+        """A text, a question of `QUESTION` tokens, and as many characters as tokens have at most."""
+        context, others = random_tokens(length, size, generator), torch.Generator().manual_seed(0)
+        question = random_tokens(QUESTION, size, others)
+        spelled = [
+            Padded(torch.randint(1, size, (*side.values.shape, LONGEST_TOKEN), generator=others), side.lengths)
+            for side in (question, context)
+        ]
+        return Passage(question, context, *spelled)
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
         """See `Tokens.inputs`."""

@@ -12,17 +12,18 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.data.columns.protocols import ColumnSpec, WithoutVocabulary
+from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 
 POSITIONS = 1 << 16  # a text has fewer tokens
 
 
 @dataclass(frozen=True)
-class Span(WithoutVocabulary):
+class Span(Column):
     """Two ids a row: the places of the first and the last token, from 0. As text: `17 19`."""
 
     kind: ClassVar[str] = "span"
+    likelihood_unit: ClassVar[str] = "span"
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:

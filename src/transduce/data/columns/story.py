@@ -9,15 +9,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
+from transduce.data.columns.protocols import random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.structures.stories import StoryText, story_of
 
 NAMED = 10  # problems in a message
+SENTENCE = 6  # tokens of a sentence that is drawn
 
 
 class Sentences(NamedTuple):
@@ -68,6 +71,11 @@ class Story(Tokens):
 
     collate_texts = collate
 
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Sentences:
+        """Tokens in sentences of `SENTENCE`, and a question of one sentence."""
+        return _sentences(random_tokens(length, size, generator), size)
+
     def inputs(self, rows: Sequence[Ids]) -> Any:
         """See `Tokens.inputs`."""
         return self.collate([row[:-1] for row in rows])
@@ -98,3 +106,11 @@ def _collated(rows: Sequence[NDArray[np.int64]], end: int, unknown: int) -> Sent
         Padded(torch.from_numpy(words_BM), lengths_B),
         Padded(torch.from_numpy(question_BQ), torch.from_numpy(asked_B)),
     )
+
+
+def _sentences(tokens: Padded, size: int) -> Sentences:
+    count = -(-tokens.values.shape[1] // SENTENCE)
+    filled_N = F.pad(tokens.values[0], (0, count * SENTENCE - tokens.values.shape[1]), value=size - 1)
+    lengths, words = torch.tensor([count]), torch.full((1, count), SENTENCE)
+    question = Padded(filled_N[None, :SENTENCE], torch.tensor([SENTENCE]))
+    return Sentences(Padded(filled_N.view(1, count, SENTENCE), lengths), Padded(words, lengths), question)

@@ -9,7 +9,7 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
@@ -17,7 +17,7 @@ NAMED = ("before", "after", "never")  # keys of a column whose values are tokens
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(Column):
     """A text a row.
 
     starts, ends: whether a model reads the start token before a row, and the end token behind it. Stores hold neither.
@@ -30,6 +30,7 @@ class Tokens:
     """
 
     kind: ClassVar[str] = "tokens"
+    is_text: ClassVar[bool] = True
     tokenizer: Tokenizer
     starts: bool = False
     ends: bool = False

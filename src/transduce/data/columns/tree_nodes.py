@@ -13,7 +13,7 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import ColumnSpec, Specs
+from transduce.data.columns.protocols import ColumnSpec, Specs, random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
@@ -47,6 +47,7 @@ class TreeNodes(Tokens):
     """
 
     kind: ClassVar[str] = "tree_nodes"
+    length_unit: ClassVar[str] = "word"
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
@@ -96,6 +97,13 @@ class TreeNodes(Tokens):
         """See `Tokens.inputs`."""
         return self.collate(rows)
 
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Forest:
+        """A balanced tree of words, in which each phrase has two parts."""
+        parts_N = torch.tensor(_balanced(length))
+        ids_N = random_tokens(len(parts_N), size, generator).values[0].where(parts_N == 0, PHRASE)
+        return forest(Padded(ids_N[None], torch.tensor([len(parts_N)])), [parts_N.tolist()])
+
 
 def forest(words: Padded, parts: Sequence[Sequence[int]]) -> Forest:
     """Trees by their words (see `Forest`) and, row by row, how many parts each node has."""
@@ -133,3 +141,8 @@ def _structure(parts: Sequence[int]) -> tuple[list[int], list[int], list[int], l
             firsts[place] = firsts[found[0]] if found else place
         waiting.append(place)
     return parents, numbers, firsts, heights
+
+
+def _balanced(words: int) -> list[int]:
+    """How many parts each node has, every node behind its parts."""
+    return [0] if words == 1 else [*_balanced(words // 2), *_balanced(words - words // 2), 2]

@@ -9,22 +9,31 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
 from transduce.data.collate import padded_frames
-from transduce.data.columns.protocols import ColumnSpec, Specs, WithoutVocabulary
-from transduce.data.store import Ids
+from transduce.data.columns.protocols import Column, ColumnSpec, Specs, random_vectors
+from transduce.data.store import FloatRows, Ids
 
 SHOWN, NAMED = 60, 10  # characters of a wrong text in a message; how many are named
 
 
 @dataclass(frozen=True)
-class Vectors(WithoutVocabulary):
+class Vectors(Column):
     """A sequence of vectors a row, each of `width` numbers. As text: `[[0, 1, 0], [1, 1, 0]]`."""
 
     kind: ClassVar[str] = "vectors"
+    length_unit: ClassVar[str] = "vector"
+    likelihood_unit: ClassVar[str] = "bit"
+    without_tokens: ClassVar[str] = (
+        'reads or writes tokens, and the task has vectors; expected "neural_turing_machine" or "vector_decoder"'
+    )
+    without_words: ClassVar[str] = (
+        "this model processes vectors, which have no picture of words: `predict --draw` shows what its memory did."
+    )
     width: int
 
     @classmethod
@@ -39,6 +48,16 @@ class Vectors(WithoutVocabulary):
     def spec(self) -> ColumnSpec:
         """How many numbers a vector has."""
         return ColumnSpec(self.kind, self.width)
+
+    @property
+    def stored(self) -> FloatRows:
+        """Rows of F floats."""
+        return FloatRows(self.width)
+
+    @classmethod
+    def drawn(cls, length: int, size: int, generator: torch.Generator) -> Padded:
+        """(1, S, F) random numbers."""
+        return random_vectors(length, size, generator)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each. Raises InputError for texts that are no such sequence; they are named."""

@@ -124,6 +124,23 @@ class RecordingFile(Config):
         return []
 
 
+class Recordings(NamedTuple):
+    """The files of recordings that a recipe names.
+
+    files: by role: "train", "train 2", "validation", "test NAME".
+    root: where their relative paths begin.
+    words: what their texts are called; None = as they stand.
+    rate: samples a second that sound is brought to.
+    max_frames: of an utterance that is trained on.
+    """
+
+    files: dict[str, RecordingFile]
+    root: Path
+    words: dict[str, str] | None
+    rate: int
+    max_frames: int
+
+
 class Recording(NamedTuple):
     """line: of the table, or its number in the archive, from 1. name: see `transduce.data.speech.audio`."""
 

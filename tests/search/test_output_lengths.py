@@ -13,8 +13,8 @@ import forked
 import transduce
 from encoded import store_of
 from transduce.recipe.recipe import load_recipe
+from transduce.search.output_lengths import too_long
 from transduce.search.settings import Search
-from transduce.training.output_lengths import too_long
 
 
 @pytest.mark.parametrize("factor", [0.0, 1.5, 3.0])
