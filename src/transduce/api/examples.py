@@ -98,7 +98,6 @@ def _has(names: Sequence[Any], pair: Sequence[Any]) -> bool:
 
 
 def _hint(names: Sequence[Any]) -> str:
-    """What to write, for example."""
     return f"columns={tuple(names[:2])!r}, for example" if len(names) > 1 else "it needs two columns"
 
 

@@ -58,7 +58,6 @@ class Relative(nn.Module):
 
     @property
     def turns_back(self) -> bool:
-        """Whether `turn_back` belongs to `turn`."""
         return type(self).turn is Relative.turn or type(self).turn_back is not Relative.turn_back
 
     def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor | None:

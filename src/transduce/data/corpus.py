@@ -70,7 +70,6 @@ class TextFile(Config):
 
     @property
     def names(self) -> dict[str, str]:
-        """The file, by its key."""
         return {"text": self.text}
 
     def evaluate_options(self, root: Path) -> list[str]:

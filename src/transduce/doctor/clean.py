@@ -38,7 +38,6 @@ class Cleaned:
     mended: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
         return {"written": self.written, "dropped": self.dropped, "mended": self.mended}
 
 

@@ -114,7 +114,6 @@ def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
 
 
 def _not_looked_for(sides: dict[str, ScannedSide]) -> list[str]:
-    """Each thing once."""
     return list(dict.fromkeys(each for side in sides.values() for each in not_looked_for(side.marks)))
 
 

@@ -30,7 +30,6 @@ class Paired:
 
     @property
     def exact(self) -> Hashes:
-        """A hash of each pair."""
         return pair_hash(self.source.exact[self.pairs.source_rows], self.target.exact[self.pairs.target_rows])
 
     def lengths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

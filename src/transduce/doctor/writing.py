@@ -38,7 +38,6 @@ class Extras:
 
 @cache
 def extras() -> Extras:
-    """Those that are installed."""
     simplify, traditional, repair = None, list[Convert](), None
     try:
         import opencc  # noqa: F401 (checks that it can be imported)

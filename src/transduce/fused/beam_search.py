@@ -42,7 +42,6 @@ class FusedBeamSearch:
         return replace(self, each=sum((other.each for other in others), self.each), mean=mean)
 
     def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
-        """See `transduce.layers.fused_search.FusedSearch`."""
         return native.search(self.each, self.mean, request)
 
 

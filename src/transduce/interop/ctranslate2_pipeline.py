@@ -123,7 +123,6 @@ class CTranslate2Pipeline(Pipeline):
         raise InputError("an engine of CTranslate2 does not score given targets; ask the model itself.")
 
     def _searched(self, pieces: Pieces, settings: Search, batch_size: int, advance: Advance | None) -> list[Prediction]:
-        """The prediction of each piece."""
         texts, ids, batches = pieces.read, pieces.ids, pieces.batches(batch_size)
         found = [empty_prediction(text) for text in texts]
         if advance:

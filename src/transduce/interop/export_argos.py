@@ -135,7 +135,6 @@ class ArgosEngine(CTranslate2Engine):
             self.processor = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """The pieces of each text."""
         pieces: list[list[str]] = self.processor.encode(list(texts), out_type=str)
         return pieces
 

@@ -268,9 +268,7 @@ class CTranslate2Engine:
         return [self.output(each.hypotheses[0], each.scores[0]) for each in found]
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """The tokens of each text."""
         return [self.source.tokens(ids) for ids in self.source.encode(texts)]
 
     def output(self, tokens: Sequence[str], score: float) -> EngineOutput:
-        """Tokens with their text."""
         return EngineOutput(tuple(tokens), self.target.decode(self.target.ids(tokens)), score)

@@ -89,7 +89,6 @@ class OnnxEngine:
         self.steps = OnnxSteps(folder, torch.get_num_threads())
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`."""
         return in_batches(self.source.encode(texts), lambda batch: self._batch(batch, longest))
 
     def _batch(self, sources: list[list[int]], longest: int) -> Iterator[EngineOutput]:

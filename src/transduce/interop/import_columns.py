@@ -53,7 +53,6 @@ class ColumnPair:
 
     @property
     def unknown(self) -> int:
-        """An id."""
         return self.source.tokenizer.unknown
 
 

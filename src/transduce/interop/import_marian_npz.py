@@ -208,7 +208,6 @@ def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int, tab
 
 
 def _unit(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str, norm: str) -> None:
-    """An SSRU."""
     weights[f"{ours}.unit.value.weight"] = tensors.take(f"{theirs}_W").t()
     _linear(tensors, weights, theirs, "f", f"{ours}.unit.forget")
     _norm(tensors, weights, f"{theirs}_ffn" if norm == "post" else theirs, f"{ours}.unit_residual.norm")

@@ -98,7 +98,6 @@ class Parity:
         return self.equal == self.lines
 
     def report(self) -> list[str]:
-        """Lines for people."""
         left_out = f"; {self.left_out:,} empty or too long and left out" if self.left_out else ""
         told = [
             f"{self.engine} and Transduce on {self.lines:,} lines of {self.text}, greedy, fp32{left_out}:",

@@ -59,7 +59,6 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """The name of the module."""
         return self.part.name
 
     def to_dict(self, whole: bool = True) -> dict[str, Any]:
@@ -129,7 +128,6 @@ class Attention:
         return {**self.sides(), "attention": [layer.to_dict() for layer in self.layers]}
 
     def sides(self) -> dict[str, Any]:
-        """Both texts, for JSON."""
         return {"source": self.source.to_dict() if self.source else None, "target": self.target.to_dict()}
 
     def matrix(self, name: str | None = None, head: int | None = None) -> tuple[list[str], list[str], Tensor, str]:

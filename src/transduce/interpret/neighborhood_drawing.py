@@ -99,7 +99,6 @@ class NeighborhoodDrawing:
         return width, height
 
     def to_dict(self) -> dict[str, Any]:
-        """For the page."""
         weights = [packed(torch.from_numpy(np.ascontiguousarray(layer))) for layer in self.layers]
         return {
             "nodes": self.nodes.tolist(),
@@ -140,7 +139,6 @@ class NeighborhoodDrawing:
         return render(TEMPLATE, edges=edges, nodes=nodes, width=width, height=height, radius=RADIUS, label=best)
 
     def told(self, index: int) -> str:
-        """A node in words."""
         more = f", {self.labels[index]} {100 * self.certain[index]:.1f} %" if self.labels else ""
         more += f", counts {self.shares[index]:.3f}" if self.shares else ""
         return f"node {self.nodes[index]}{more}"

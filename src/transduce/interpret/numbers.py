@@ -18,5 +18,4 @@ def in_base64(tensor: Tensor) -> str:
 
 
 def from_base64(text: str, shape: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
-    """The array that `packed` encoded."""
     return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)

@@ -90,8 +90,6 @@ def bar_line(
 
 @dataclass(frozen=True)
 class HeatMap:
-    """See `heat_map`."""
-
     rows: list[str]
     columns: list[str]
     weights: Array
@@ -111,8 +109,6 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class TerminalSpotlight:
-    """See `spotlight`."""
-
     tokens: list[str]
     weights: Array
     query: str | None
@@ -128,8 +124,6 @@ class TerminalSpotlight:
 
 @dataclass(frozen=True)
 class ShadedWords:
-    """See `shaded_words`."""
-
     tokens: list[str]
     weights: Array
 
@@ -145,8 +139,6 @@ class ShadedWords:
 
 @dataclass(frozen=True)
 class ShadedText:
-    """See `shaded_text`."""
-
     text: str
     spans: list[tuple[int, int]]
     shares: Array

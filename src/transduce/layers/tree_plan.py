@@ -37,7 +37,6 @@ class TreePlan(NamedTuple):
 
 
 def plan(parents: Padded, numbers: Padded, heights: Padded) -> TreePlan:
-    """See `transduce.data.columns.tree_nodes.Forest`."""
     device, real_BN = parents.values.device, parents.mask().cpu().numpy()
     parent_K, number_K, height_K = (each.values.cpu().numpy()[real_BN] for each in (parents, numbers, heights))
     starts_B = np.cumsum(real_BN.sum(1)) - real_BN.sum(1)

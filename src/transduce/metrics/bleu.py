@@ -73,7 +73,6 @@ def bleu_tally(
     max_order: int = 4,
     language: str | None = None,
 ) -> Tally:
-    """What `bleu` counts."""
     from sacrebleu.metrics.bleu import BLEU
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally
@@ -126,7 +125,6 @@ def moses_bleu(hypotheses: Sequence[str], references: References, language: str,
 
 
 def moses_bleu_tally(hypotheses: Sequence[str], references: References, language: str, lowercase: bool = True) -> Tally:
-    """What `moses_bleu` counts."""
     from importlib.metadata import version
 
     from sacrebleu.metrics.bleu import BLEU

@@ -21,7 +21,6 @@ def chrf(hypotheses: Sequence[str], references: References, *, word_order: int =
 def chrf_tally(
     hypotheses: Sequence[str], references: References, *, word_order: int = 0, lowercase: bool = False
 ) -> Tally:
-    """What `chrf` counts."""
     from sacrebleu.metrics.chrf import CHRF
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally

@@ -16,7 +16,6 @@ def exact_match(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def exact_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
-    """What `exact_match` counts."""
     listed = checked_references(hypotheses, references)
     found = [float(hypothesis in several) for hypothesis, several in zip(hypotheses, listed, strict=True)]
     return mean_tally("exact match", f"nrefs:{reference_count(listed)}|case:mixed|space:kept", found)
@@ -32,7 +31,6 @@ def length_match(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def length_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
-    """What `length_match` counts."""
     listed = checked_references(hypotheses, references)
     found = [
         float(len(hypothesis) in map(len, several)) for hypothesis, several in zip(hypotheses, listed, strict=True)

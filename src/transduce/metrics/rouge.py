@@ -26,7 +26,6 @@ class RougeWords:
     """`transduce.metrics.words` with the interface of rouge-score's tokenizers."""
 
     def tokenize(self, text: str) -> list[str]:
-        """The words of `text`."""
         return words(text)
 
 
@@ -44,7 +43,6 @@ def rouge(hypotheses: Sequence[str], references: References, kind: str = "L") ->
 
 
 def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "L") -> Tally:
-    """What `rouge` counts."""
     from importlib.metadata import version
 
     if kind not in {*"123456789", "L"}:

@@ -73,7 +73,6 @@ def cmrc_tally(hypotheses: Sequence[str], references: References, figure: str) -
 
 
 def drcd_tally(hypotheses: Sequence[str], references: References, figure: str) -> Tally:
-    """DRCD's."""
     compare = {"em": _same(_drcd_characters), "f1": _drcd_f1}[figure]
     return _tally("DRCD", hypotheses, references, compare, f"case:lc|articles:kept|{_unit(figure, 'character')}")
 

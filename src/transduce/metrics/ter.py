@@ -27,7 +27,6 @@ def ter(
 def ter_tally(
     hypotheses: Sequence[str], references: References, *, lowercase: bool = True, language: str | None = None
 ) -> Tally:
-    """What `ter` counts."""
     from sacrebleu.metrics.ter import TER
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally

@@ -96,12 +96,10 @@ class Rnn(nn.Module):
         return self._decode(target.values, *self.start(source, len(target.values)))[0]
 
     def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
-        """See `transduce.models.protocols.PredictsJointly`."""
         encoded, last = self._read(source)
         return self._decode(target.values, *self._begin(source, encoded, last))[0], self._aligned(encoded)
 
     def align_encoder(self, source: Padded) -> Padded:
-        """See `transduce.models.protocols.PredictsJointly`."""
         return self._aligned(self.encode(source))
 
     def encode(self, source: Padded) -> Padded:

@@ -33,7 +33,6 @@ class JointCtcLoss(Undrawn):
     smoothing: float = 0.0
 
     def loss(self, model: PredictsJointly, batch: Batch, drawn: None = None) -> Loss:
-        """The loss above."""
         before = Padded(batch.targets.values[:, :-1], batch.targets.lengths - 1)
         with choices() as made:
             logits_BTV, places = model.joint_logits(batch.inputs, before)

@@ -26,7 +26,6 @@ def decisions_table(plan: TrainingPlan) -> Table:
 
 
 def recipe_text(plan: TrainingPlan) -> str:
-    """The recipe in TOML."""
     lines = [f"# {HEAD}"]
     ordered = sorted(plan.decisions, key=lambda each: list(plan.table).index(each.key.partition(".")[0]))
     for section, decisions in groupby(ordered, key=lambda each: each.key.partition(".")[0]):

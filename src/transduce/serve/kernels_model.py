@@ -64,7 +64,6 @@ class KernelsModel:
 
     @property
     def attends(self) -> bool:
-        """With torch."""
         return self._with_torch is not None
 
     @property
@@ -83,15 +82,12 @@ class KernelsModel:
             return self._whole
 
     def length(self, text: str) -> int:
-        """In tokens."""
         return len(self._translator.source.encode([text])[0])
 
     def splits(self, split: Split) -> bool:
-        """See `Translator.splits`."""
         return self._translator.splits(split)
 
     def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
-        """See `Translator.pieces`."""
         return self._translator.pieces(texts, split, long)
 
     def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
@@ -113,11 +109,9 @@ class KernelsModel:
         return found
 
     def attention(self, prediction: Prediction) -> "Attention":
-        """With torch."""
         return self.whole.attention(prediction)
 
     def links(self, prediction: Prediction) -> Sequence[Link]:
-        """With torch."""
         return self.whole.links(prediction)
 
 

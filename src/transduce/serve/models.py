@@ -52,7 +52,6 @@ class Loaded(NamedTuple):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """All languages that it writes."""
         untagged = (self.target,) if not self.tagged or self.target != UNSAID else ()
         return tuple(dict.fromkeys((*self.tagged, *untagged)))
 
@@ -187,7 +186,6 @@ class Models:
 
     @property
     def default(self) -> Loaded:
-        """The first."""
         return next(iter(self._models.values())).current
 
     def asked(self, name: str | None) -> Loaded:

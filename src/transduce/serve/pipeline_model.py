@@ -45,12 +45,10 @@ class PipelineModel:
 
     @property
     def kind(self) -> str:
-        """Of its task."""
         return str(self.pipeline.recipe.to_table()["task"]["kind"])
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Of source and target."""
         source, target = (str(getattr(self.pipeline.recipe.task, side, "") or "") for side in ("source", "target"))
         return source, target
 
@@ -61,7 +59,6 @@ class PipelineModel:
 
     @property
     def readable(self) -> int:
-        """As its task says."""
         return self.pipeline.task.readable
 
     @property
@@ -76,7 +73,6 @@ class PipelineModel:
 
     @property
     def hears(self) -> bool:
-        """A model of speech."""
         return isinstance(self.pipeline.task.columns.get("source"), Frames)
 
     @property
@@ -85,19 +81,15 @@ class PipelineModel:
         return self.pipeline.attends
 
     def length(self, text: str) -> int:
-        """In tokens, or frames."""
         return len(_reads(self.pipeline).encode([text])[0])
 
     def splits(self, split: Split) -> bool:
-        """See `Pipeline.splits`."""
         return self.pipeline.splits(split)
 
     def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
-        """See `Pipeline.pieces`."""
         return self.pipeline.pieces(texts, split, long)
 
     def predict(self, texts: Sequence[str], *, split: Split, long: LongText, **search: Any) -> list[Prediction]:
-        """See `Pipeline.predict`."""
         return self.pipeline.predict(list(texts), batch_size=len(texts), split=split, long=long, **search)
 
     def predict_aloud(
@@ -108,11 +100,9 @@ class PipelineModel:
         return found
 
     def attention(self, prediction: Prediction) -> Attention:
-        """See `Pipeline.attention`."""
         return self.pipeline.attention(prediction)
 
     def links(self, prediction: Prediction) -> Sequence[Link]:
-        """See `transduce.serve.attention.links`."""
         return links(prediction, self.attention(prediction))
 
 

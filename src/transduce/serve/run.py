@@ -66,7 +66,6 @@ def _exit_now() -> NoReturn:
 
 
 def config_of(app: FastAPI) -> uvicorn.Config:
-    """How uvicorn runs the application."""
     return uvicorn.Config(
         app,
         log_config=None,  # through the handlers that are there

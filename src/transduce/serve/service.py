@@ -163,7 +163,6 @@ def _width(search: Search) -> int:
 
 
 def _sounds(texts: Sequence[str]) -> list[str]:
-    """Those that are sound."""
     return [text for text in texts if text.startswith(DATA)]
 
 

@@ -111,7 +111,6 @@ class Display:
         )
 
     def show(self, progress: Progress, loss: float, rate: float, speed: float) -> None:
-        """After an update."""
         self._now = _update(self._bar, self._task, self._pace, progress, loss, speed)
         if self._panel:
             self._panel.show(progress.update, self._pace.share(progress), self._now, progress.best.get("update"))

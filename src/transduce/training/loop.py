@@ -319,7 +319,6 @@ class _Meter:
         return meter
 
     def sums(self) -> dict[str, float]:
-        """For a checkpoint."""
         return {"nats": self._nats, "tokens": self._tokens, "seconds": self._seconds}
 
     def add(self, loss: float, tokens: int, seconds: float) -> None:

@@ -180,7 +180,6 @@ class Translator:
         advance: Callable[[int], None] | None,
         workers: int,
     ) -> list[Prediction]:
-        """One a piece."""
         texts, ids, owners = pieces.read, pieces.ids, pieces.owners
         predictions, batches = [empty_prediction(text) for text in texts], pieces.batches(batch_size)
         if advance:

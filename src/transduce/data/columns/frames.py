@@ -92,7 +92,6 @@ class Frames(WithoutVocabulary):
         return found
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Frames have no text."""
         return ""
 
     def tokens(self, ids: Any) -> list[str]:
@@ -110,7 +109,6 @@ class Frames(WithoutVocabulary):
     collate_texts = collate
 
     def to_dict(self) -> dict[str, Any]:
-        """Width, rate and normalization."""
         return {"width": self.width, "rate": self.rate, "normalization": self.normalization}
 
     def sound(self, text: str) -> Tensor | None:

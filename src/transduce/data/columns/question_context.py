@@ -66,7 +66,6 @@ class QuestionContext(Tokens):
         return [self.row(*both) for both in zip(questions, contexts, strict=True)]
 
     def row(self, question: Sequence[int], context: Sequence[int]) -> list[int]:
-        """The row of these ids."""
         return [*question, self.end, *context]
 
     def parts(self, text: str) -> list[tuple[int, int]]:
@@ -75,7 +74,6 @@ class QuestionContext(Tokens):
         return [(0, len(question)), (len(text) - len(context), len(text))]
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        """A `Passage`."""
         cuts = [self._length(row) for row in rows]
         question = padded([row[:length] for row, length in zip(rows, cuts, strict=True)])
         context = padded([row[length:] for row, length in zip(rows, cuts, strict=True)], end=self.end)
@@ -84,7 +82,6 @@ class QuestionContext(Tokens):
     collate_texts = collate
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        """See `Tokens.inputs`."""
         return self.collate([row[:-1] for row in rows])
 
     def _length(self, row: Ids) -> int:

@@ -26,7 +26,6 @@ class Span(WithoutVocabulary):
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
-        """What `to_dict` gave."""
         return cls()
 
     @property
@@ -47,15 +46,12 @@ class Span(WithoutVocabulary):
         return found
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Both places."""
         return " ".join(self.tokens(ids))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """The places as numbers."""
         return [str(each) for each in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """The other way round."""
         [found] = self.encode([" ".join(tokens)])
         return found
 
@@ -70,5 +66,4 @@ class Span(WithoutVocabulary):
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """Nothing."""
         return {}

@@ -43,7 +43,6 @@ class Story(Tokens):
         return self.rows(every(story_of, texts, "line", NAMED))
 
     def rows(self, read: Sequence[StoryText]) -> list[list[int]]:
-        """The row of each."""
         sentences = [each.sentences for each in read]
         every = list(dict.fromkeys(sentence for several in sentences for sentence in several))  # most come often
         ids = dict(zip(every, self.tokenizer.encode(every), strict=True))
@@ -63,13 +62,11 @@ class Story(Tokens):
         return list(found.parts)
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        """`Sentences`."""
         return _collated([np.append(np.asarray(row, np.int64), self.end) for row in rows], self.end, self.unknown)
 
     collate_texts = collate
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        """See `Tokens.inputs`."""
         return self.collate([row[:-1] for row in rows])
 
 

@@ -49,7 +49,6 @@ class Vectors(WithoutVocabulary):
         return json.dumps([[_number(each) for each in row] for row in np.asarray(ids, np.float32)])
 
     def tokens(self, ids: Any) -> list[str]:
-        """Each vector as its numbers."""
         return [" ".join(str(_number(each)) for each in row) for row in np.asarray(ids, np.float32)]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
@@ -68,7 +67,6 @@ class Vectors(WithoutVocabulary):
         return numbers
 
     def to_dict(self) -> dict[str, Any]:
-        """The width."""
         return {"width": self.width}
 
     def _rows(self, text: str) -> NDArray[np.float32]:
