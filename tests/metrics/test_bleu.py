@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from transduce.core.errors import InputError
-from transduce.metrics.bleu import bleu, moses_bleu
+from transduce.metrics.bleu import bleu, moses_bleu, moses_tokenizer
 from transduce.metrics.bleu_formula import d2l_bleu, notes_bleu, notes_bleu_tally
-from transduce.metrics.moses import moses_tokenizer
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 MULTI30K = DATA / "multi30k"

@@ -6,7 +6,7 @@
     t5       e_ts = score(q_t, k_s) + b_h[bucket(s - t)]                                         (Raffel et al. 2020)
 
 A recipe names one of these in `model.positions`, or your own subclass of `Relative` as `my_file:MyPositions`. Each
-works with any score and normalizer. Positions on two-dimensional grids are in `transduce.attention.grid`.
+works with any score and normalizer. Positions on two-dimensional grids are in `transduce.attention.convolution`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a head, K distinct distances or buckets.
 """

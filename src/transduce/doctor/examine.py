@@ -24,8 +24,7 @@ from transduce.doctor.pair_checks import (
 )
 from transduce.doctor.report import Finding, Mask, Report, Severity, worst_first
 from transduce.doctor.scan import Progress, ScannedSide, Scanner, in_silence, of_single_words, scan
-from transduce.doctor.shift import align
-from transduce.doctor.shift_findings import check_alignment
+from transduce.doctor.shift import align, check_alignment
 from transduce.doctor.side_checks import check_side, endless_mask, foreign_mask
 from transduce.doctor.writing import not_looked_for
 

@@ -15,7 +15,6 @@ from transduce.data.columns.frames import Frames
 from transduce.data.speech.audio import name_of
 from transduce.data.speech.filterbank import WINDOW
 from transduce.data.tags import leading_tags
-from transduce.explore.picture import pictured
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
@@ -24,7 +23,7 @@ from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
 from transduce.interpret.recording import recording
 from transduce.interpret.token_spans import column_tokens
-from transduce.models.protocols import Points, writes_at_once
+from transduce.models.protocols import HasMemory, Points, writes_at_once
 from transduce.pipeline.arguments import text_of
 from transduce.pipeline.generation import judged
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
@@ -232,3 +231,51 @@ def _listed(prediction: Prediction) -> dict[str, Any]:
         "tokens": list(prediction.tokens),
         "token_log_probabilities": list(prediction.token_log_probabilities),
     }
+
+
+def pictured(pipeline: Pipeline, text: str, name: str, most: int) -> dict[str, Any]:
+    """As `transduce.explore.exploration.explore` answers, with nothing to walk through but the drawing.
+
+    Raises:
+        InputError: the text is empty, or is nothing that the model reads; or its picture has more numbers than `most`.
+    """
+    if not text.strip():
+        raise InputError("text: expected an input of this model; this one is empty.")
+    _check_size(pipeline, text, most)
+    prediction = pipeline.predict(text)
+    drawing = drawn(pipeline.model, pipeline.task, prediction)
+    listed = {
+        "text": prediction.text,
+        "score": prediction.score,
+        "log_probability": prediction.log_probability,
+        "tokens": list(prediction.tokens),
+        "token_log_probabilities": list(prediction.token_log_probabilities),
+    }
+    return {
+        "model": name,
+        "text": text,
+        "whole": None,
+        "source": None,
+        "target": {"text": prediction.text, "tokens": [], "words": []},
+        "recording": None,
+        "score": prediction.score,
+        "log_probability": prediction.log_probability,
+        "ended": prediction.ended,
+        "nbest": [listed],
+        "alternatives": [],
+        "lattice": None,
+        "attention": [],
+        "drawing": {"kind": drawing_name(pipeline.model, pipeline.task), **drawing.to_dict()} if drawing else None,
+    }
+
+
+def _check_size(pipeline: Pipeline, text: str, most: int) -> None:
+    """Before any memory is taken for it."""
+    if not isinstance(pipeline.model, HasMemory):
+        return
+    steps, slots, width = len(pipeline.task.columns["source"].encode([text])[0]), *pipeline.model.memory_size
+    if steps * slots * width > most:
+        raise InputError(
+            f"text: {steps:,} steps of a memory of {slots} x {width} numbers; the page shows {most:,} numbers at most, "
+            f"which is {most // (slots * width):,} steps: shorten it."
+        )

@@ -24,7 +24,7 @@ class OneToken:
         self.decoder = in_kernel(blocks)
         self.parts = Parts(blocks, around)
         self.stands_in: tuple[object, ...] = ()
-        """What fused search found out about the parts around the blocks; see `transduce.fused.beam_search`."""
+        """What fused search found out about the parts around the blocks; see `transduce.fused.stack`."""
 
     def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
         """Whether it can run: hypotheses share caches, and there is no capture, hook or gradient."""

@@ -1,21 +1,58 @@
 """Whether an exported model says the same as ours: both translate the user's own text greedily, in fp32.
 
 Lines without tokens are left out, and those longer than the model reads: their pieces are a caller's affair.
+
+Where outputs part, next to nothing between the two tokens is a tie, which rounding decides; more is a difference
+between the engines.
 """
 
-import time
-from collections.abc import Callable, Iterable, Sequence, Sized
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from transduce.core.errors import InputError
+
+if TYPE_CHECKING:
+    from transduce.pipeline.pipeline import Pipeline
+
+import time
+from collections.abc import Callable, Iterable, Sized
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
 from transduce.inference.batches import by_length
-from transduce.interop.margins import margin
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score
 
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
+
+
+@torch.inference_mode()
+def margin(pipeline: "Pipeline", source: str, ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """log p(our token) - log p(their token) behind the tokens that both outputs begin with, in nats.
+
+    Infinity where theirs has a token that is none of ours.
+
+    Args:
+        ours, theirs: different outputs, as tokens without start and end; the end is a token like others here.
+    """
+    columns: Any = pipeline.task.columns
+    reads, writes = columns["source"], columns["target"]
+    try:
+        one, other = ([*writes.ids(tokens), writes.end] for tokens in (ours, theirs))
+    except InputError:
+        return math.inf
+    place = next(place for place, (mine, yours) in enumerate(zip(one, other, strict=False)) if mine != yours)
+    before = [writes.start, *writes.opening, *one[:place]]
+    inputs = (
+        column.inputs([ids]) for column, ids in ((reads, reads.closed(*reads.encode([source]))), (writes, before))
+    )
+    logits_V = pipeline.model(*(each.to(pipeline.device) for each in inputs))[0, -1]
+    return float(logits_V[one[place]] - logits_V[other[place]])
+
 
 Item = TypeVar("Item", bound=Sized)
 BATCH = 64
