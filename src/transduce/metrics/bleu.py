@@ -1,6 +1,6 @@
 """BLEU: the share of the hypotheses' n-grams that are in the references, with a penalty for short output.
 
-`bleu` is the score to report: sacrebleu on plain text, 0 to 100, with its signature. `moses_bleu` is for
+`bleu_tally` is the score to report: sacrebleu on plain text, 0 to 100, with its signature. `moses_bleu_tally` is for
 comparison with papers that scored lower-cased tokenised text. The formulas of textbooks are in `bleu_formula`.
 They differ in smoothing, brevity and weights: compare a figure only with figures of the same signature.
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from transduce.metrics.score import References, Score, checked_references
+from transduce.metrics.score import References, checked_references
 from transduce.metrics.tally import Tally
 from transduce.metrics.writing import Kind, Writing, writing
 
@@ -31,7 +31,7 @@ TOKENIZERS: dict[Kind, str] = {
 EXTRAS: dict[Kind, str] = {"japanese": "ja", "korean": "ko"}  # of sacrebleu
 
 
-def bleu(
+def bleu_tally(
     hypotheses: Sequence[str],
     references: References,
     *,
@@ -40,7 +40,7 @@ def bleu(
     smooth: str = "exp",
     max_order: int = 4,
     language: str | None = None,
-) -> Score:
+) -> Tally:
     """Corpus BLEU, 0 to 100, of plain (detokenised) sentences.
 
     Args:
@@ -57,28 +57,6 @@ def bleu(
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
-    found = bleu_tally(
-        hypotheses,
-        references,
-        lowercase=lowercase,
-        tokenize=tokenize,
-        smooth=smooth,
-        max_order=max_order,
-        language=language,
-    )
-    return found.score()
-
-
-def bleu_tally(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    lowercase: bool = False,
-    tokenize: str | None = None,
-    smooth: str = "exp",
-    max_order: int = 4,
-    language: str | None = None,
-) -> Tally:
     from sacrebleu.metrics.bleu import BLEU
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally
@@ -119,18 +97,14 @@ def _installed(tokenizer: str) -> bool:
     return True
 
 
-def moses_bleu(hypotheses: Sequence[str], references: References, language: str, lowercase: bool = True) -> Score:
-    """BLEU of Moses-tokenised text, as older papers report it; a point or two away from `bleu`.
+def moses_bleu_tally(hypotheses: Sequence[str], references: References, language: str, lowercase: bool = True) -> Tally:
+    """BLEU of Moses-tokenised text, as older papers report it; a point or two away from `bleu_tally`.
 
     Both sides come as plain text and are lower-cased, normalised and tokenised here.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
-    return moses_bleu_tally(hypotheses, references, language, lowercase).score()
-
-
-def moses_bleu_tally(hypotheses: Sequence[str], references: References, language: str, lowercase: bool = True) -> Tally:
     from importlib.metadata import version
 
     from sacrebleu.metrics.bleu import BLEU
