@@ -109,8 +109,7 @@ def _listed(given: Any, name: str) -> Iterable[Any]:
         names = list(given.columns)
         return (dict(zip(names, row, strict=True)) for row in given.itertuples(index=False, name=None))
     if hasattr(given, "iter_rows") and hasattr(given, "columns"):  # polars, likewise
-        rows: Iterable[Any] = given.iter_rows(named=True)
-        return rows
+        return given.iter_rows(named=True)
     if isinstance(given, str | bytes | bytearray | Mapping | set | frozenset) or not isinstance(given, Iterable):
         raise InputError(f"{name}: {EXPECTED}; got {type(given).__name__}: {_shown(given)}.")
     return given

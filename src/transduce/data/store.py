@@ -292,10 +292,8 @@ def _numbers(values: Any) -> Ids:
     import pyarrow
 
     if isinstance(values, pyarrow.FixedSizeListArray):
-        frames: NDArray[np.float32] = values.flatten().to_numpy().reshape(-1, values.type.list_size)
-        return frames
-    ids: Ids = values.to_numpy()
-    return ids
+        return values.flatten().to_numpy().reshape(-1, values.type.list_size)
+    return values.to_numpy()
 
 
 def _checksum(columns: Iterable[tuple[NDArray[np.int32], Ids]]) -> int:

@@ -65,8 +65,7 @@ def _converter(standard: str) -> Convert:
     """Its dictionaries take a tenth of a second to read, which other languages need not wait for."""
     from opencc import OpenCC
 
-    converter: Convert = OpenCC(standard).convert
-    return converter
+    return OpenCC(standard).convert
 
 
 def marks_of(texts: Sequence[str]) -> Marks:

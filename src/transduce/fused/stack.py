@@ -151,8 +151,7 @@ class FusedBlocks:
         kernel = self._kernel(stack, in_one_pass)
         if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((stack, stack.dropout))):
             return None
-        encoded_BSD: Tensor = stack.norm(kernel(stack.positions(embedded_BSD), real_BS))
-        return encoded_BSD
+        return stack.norm(kernel(stack.positions(embedded_BSD), real_BS))
 
     def step(
         self, stack: Stack, embedded_B1D: Tensor, past: State | None, sources: Sources | None
@@ -199,8 +198,7 @@ class FusedBlocks:
         if stale or made_of is not packed:
             kernel = make(list(stack.blocks), stack) if _is_plain(stack) else None  # which packs again what changed
             self._kernels[make] = query.packed, kernel
-        made: Kernel | None = kernel
-        return made
+        return kernel
 
 
 def _is_plain(stack: Stack) -> bool:

@@ -141,7 +141,7 @@ class CTranslate2Pipeline(Pipeline):
     def _translated(self, ids: Sequence[Sequence[int]], settings: Search, limit: int) -> list[Any]:
         source = self.task.tokenizers["source"]
         rule = settings.length
-        results: list[Any] = self._translator.translate_batch(
+        return self._translator.translate_batch(
             [source.tokens(each) for each in ids],
             beam_size=settings.beam if settings.method == "beam" else 1,
             num_hypotheses=settings.nbest,
@@ -153,7 +153,6 @@ class CTranslate2Pipeline(Pipeline):
             return_scores=True,
             return_end_token=True,
         )
-        return results
 
     def _prediction(self, text: str, result: Any, settings: Search) -> Prediction:
         listed = [

@@ -37,8 +37,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end."""
-        found: list[list[int]] = self._processor.encode([_whole(text) for text in texts])
-        return found
+        return self._processor.encode([_whole(text) for text in texts])
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.joined(self.tokens(ids))

@@ -196,8 +196,7 @@ def _pixels(places: Array) -> Array:
     gaps = np.linalg.norm(places[:, None] - places[None], axis=-1) + 1e9 * np.eye(len(places))
     span = max(float(np.ptp(places, axis=0).max()), 1e-9)
     scale = max(min(LENGTH, WIDEST / span), min(APART / max(float(gaps.min()), 1e-9), WIDEST / span))
-    found: Array = (places - places.min(0)) * scale + EDGE
-    return found
+    return (places - places.min(0)) * scale + EDGE
 
 
 def _curve(source: Array, target: Array) -> str:

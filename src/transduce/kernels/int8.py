@@ -74,10 +74,9 @@ def sums_saturate() -> bool:
 
 
 def _product(whole_NI: Tensor, zero: int, weight: Tensor, scale_O: Tensor, zero_O: Tensor) -> Tensor:
-    found_NO: Tensor = torch.ops.onednn.qlinear_pointwise(
+    return torch.ops.onednn.qlinear_pointwise(
         whole_NI, 1.0, zero, weight, scale_O, zero_O, None, 1.0, 0, torch.float32, "none", [], ""
     )
-    return found_NO
 
 
 def quantised(weight_OI: Tensor) -> tuple[Tensor, Tensor]:

@@ -205,8 +205,7 @@ class _OneDnnLinear(torch.autograd.Function):
 
 
 def _product(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight_OI, bias_O, "none", [], "")
-    return product
+    return torch.ops.mkldnn._linear_pointwise(x, weight_OI, bias_O, "none", [], "")
 
 
 def _by_rows(x: Tensor, product: Product) -> Tensor:

@@ -87,8 +87,7 @@ class FeedForward(nn.Module):
         hidden_BTH = self.activation(self.inner(x_BTD))
         if self.linear is not None:
             hidden_BTH = hidden_BTH * self.linear(x_BTD)
-        output: Tensor = self.outer(self.dropout(hidden_BTH))
-        return output
+        return self.outer(self.dropout(hidden_BTH))
 
 
 def as_convolutions(layer: FeedForward, x_BTD: Tensor) -> Tensor:

@@ -34,8 +34,7 @@ class GraphPooling(nn.Module):
         """(B, X)."""
         starts = torch.cat([graphs.sizes.new_zeros(1), graphs.sizes.cumsum(0)])
         if self.kind == "max":
-            most_BX: Tensor = torch.segment_reduce(x_NX, "max", offsets=starts, axis=0)
-            return most_BX
+            return torch.segment_reduce(x_NX, "max", offsets=starts, axis=0)
         graph_N = graphs.graph_of_each()
         if self.key is not None and self.query is not None:
             edges = Edges(torch.arange(len(x_NX), device=x_NX.device), graph_N, starts)

@@ -120,8 +120,7 @@ class SsruBlock(Recomputable):
             return gone_BTD
 
         def look(normed_BTD: Tensor) -> Tensor:
-            looked_BTD: Tensor = self.cross_attention(normed_BTD, source, source_allowed)
-            return looked_BTD
+            return self.cross_attention(normed_BTD, source, source_allowed)
 
         x_BTD = self.unit_residual(x_BTD, go_over, real_BT)
         x_BTD = self.cross_residual(x_BTD, look, real_BT)

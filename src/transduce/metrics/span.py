@@ -159,5 +159,4 @@ def _without_cmrc_punctuation(text: str) -> str:
 
 def _latin_words() -> Callable[[str], list[str]]:
     words = library("nltk.tokenize.destructive", "cmrc_f1", "cmrc", called="nltk")
-    cut: Callable[[str], list[str]] = words.NLTKWordTokenizer().tokenize
-    return cut
+    return words.NLTKWordTokenizer().tokenize

@@ -148,8 +148,7 @@ class GraphAttention(PenalizedClassifier):
         if self.pool is None or self.output is None:
             assert inputs.chosen is not None
             return x_NX.index_select(0, inputs.chosen)
-        logits_BC: Tensor = self.output(self.dropout(self.pool(x_NX, inputs)))
-        return logits_BC
+        return self.output(self.dropout(self.pool(x_NX, inputs)))
 
 
 def reads_whole_graphs(specs: Specs, kind: str) -> bool:

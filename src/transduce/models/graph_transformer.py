@@ -103,8 +103,7 @@ class GraphTransformer(PenalizedClassifier):
         x_NX = times_weight(inputs.features, self.embedding_FX, self.rate if self.training else 0.0)
         for block in self.blocks:
             x_NX = block(x_NX, edges)
-        normed_NX: Tensor = self.norm(x_NX)
-        return normed_NX
+        return self.norm(x_NX)
 
     def classify(self, inputs: Graphs) -> Tensor:
         """Logits (B, C)."""
@@ -113,5 +112,4 @@ class GraphTransformer(PenalizedClassifier):
             x_NX = self.pool(x_NX, inputs)
         elif inputs.chosen is not None:
             x_NX = x_NX.index_select(0, inputs.chosen)
-        logits_BC: Tensor = self.output(self.dropout(x_NX))
-        return logits_BC
+        return self.output(self.dropout(x_NX))

@@ -192,10 +192,7 @@ class Reorders(Protocol):
 
 def select(tree: AnyTree, rows: Tensor) -> AnyTree:
     """The rows `rows` (N,) of axis 0 of every tensor in `tree`, in that order, repeats allowed."""
-    selected: AnyTree = map_tree(
-        tree, lambda leaf: leaf.index_select(0, rows) if isinstance(leaf, Tensor) else leaf.reordered(rows)
-    )
-    return selected
+    return map_tree(tree, lambda leaf: leaf.index_select(0, rows) if isinstance(leaf, Tensor) else leaf.reordered(rows))
 
 
 def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:

@@ -75,8 +75,7 @@ class TreeLstm(nn.Module):
 
     def classify(self, inputs: Forest) -> Tensor:
         """Logits (B, N, C)."""
-        logits: Tensor = self.output(self.dropout(self.states(inputs)))
-        return logits
+        return self.output(self.dropout(self.states(inputs)))
 
     def states(self, inputs: Forest) -> Tensor:
         """(B, N, H): h of each node.

@@ -132,8 +132,7 @@ class CarriedNextToken(NextToken):
 
     def _extend(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor, Any]:
         state = model.initial_state(batch.examples) if batch.state is None else batch.state
-        found: tuple[Tensor, Tensor, Any] = model.extend(_said(batch), state, self.memory)
-        return found
+        return model.extend(_said(batch), state, self.memory)
 
 
 def _cross_entropy(
@@ -176,8 +175,7 @@ def _with_choices(loss: Tensor, made: Choices, logits: Callable[[], Tensor], nex
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    logits_BTV: Tensor = model(batch.inputs, _said(batch))
-    return logits_BTV
+    return model(batch.inputs, _said(batch))
 
 
 def _chosen(logits_BTV: Tensor, batch: Batch) -> Tensor:

@@ -217,5 +217,4 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rsplit("/", 1)[-1]
-    found: dict[str, Any] = schemas.get(name, schema)
-    return found
+    return schemas.get(name, schema)

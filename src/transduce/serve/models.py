@@ -214,8 +214,7 @@ class Models:
 
     def run(self, name: str) -> Path | None:
         """The directory of the training of the model of this name, which must be one."""
-        found: Path | None = self._models[name].run
-        return found
+        return self._models[name].run
 
     def translator(self, source: str, target: str) -> Loaded:
         """The first model from `source`, or "auto", to `target`.

@@ -63,8 +63,7 @@ class Vectors(WithoutVocabulary):
 
     def closed(self, ids: Any) -> list[int]:
         """Each number by itself, rounded: of 0 and 1, each has a probability of its own."""
-        numbers: list[int] = np.asarray(ids, np.float32).round().astype(np.int64).ravel().tolist()
-        return numbers
+        return np.asarray(ids, np.float32).round().astype(np.int64).ravel().tolist()
 
     def to_dict(self) -> dict[str, Any]:
         return {"width": self.width}
