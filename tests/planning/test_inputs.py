@@ -273,7 +273,7 @@ def test_files_are_named_by_url_likewise(folder: Path) -> None:
         file.write((folder / "a.tsv").read_bytes())
     url = Path("memory://corpus/b.tsv")
     inputs = resolve_inputs(Named(url, validation=url, test=folder / "a.tsv"))
-    assert inputs.train == inputs.validation == {"tsv": str(url)}
+    assert inputs.train == inputs.validation == {"file": str(url)}
     with pytest.raises(InputError, match=r"^https://example\.org/a\.zip: this is a URL, and archives are"):
         resolve_inputs(Named(Path("https://example.org/a.zip")))
 

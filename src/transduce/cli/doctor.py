@@ -245,7 +245,9 @@ def _path(file: "Path | ScannedFile | None") -> Path | None:
 
 def _tell(reports: "list[Report]", cleaned: "Cleaned | None", as_json: bool) -> None:
     if as_json:
-        _print_json(reports, cleaned)
+        answers = [report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None} for report in reports]
+        answer = json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2)
+        typer.echo(printable_json(answer))
     else:
         for report in reports:
             _print_tables(report, cleaned)
@@ -347,12 +349,6 @@ def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
             bars.advance(tasks[stage], lines)
 
         yield advance
-
-
-def _print_json(reports: "list[Report]", cleaned: "Cleaned | None") -> None:
-    answers = [report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None} for report in reports]
-    answer = json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2)
-    typer.echo(printable_json(answer))
 
 
 def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:

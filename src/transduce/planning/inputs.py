@@ -153,19 +153,15 @@ def named_inputs(named: Named) -> Inputs:
     Raises:
         InputError: files that are missing, or no target is named.
     """
-    _check_held_out(named)
+    # Raises InputError for the second side of held-out files without the first.
+    alone = [part for part in HELD_OUT if getattr(named, f"{part}_target") and not getattr(named, part)]
+    if alone:
+        raise InputError(f"--{part}-target: expected its source as --{part}." for part in alone)
     inputs = _two_files(named) if named.target is not None else _one(named)
     for part in HELD_OUT:
         if (held_out := named.held_out(part)) is not None:
             inputs = _with_held_out(inputs, part, held_out)
     return inputs
-
-
-def _check_held_out(named: Named) -> None:
-    """Raises InputError for the second side of held-out files without the first."""
-    alone = [part for part in HELD_OUT if getattr(named, f"{part}_target") and not getattr(named, part)]
-    if alone:
-        raise InputError(f"--{part}-target: expected its source as --{part}." for part in alone)
 
 
 def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:

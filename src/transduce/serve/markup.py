@@ -269,11 +269,7 @@ def _piece(run: Run, cut: Cut) -> Piece:
     text = run.text[start:end]
     kept = [not (one.isspace() and other.isspace()) for one, other in pairwise("." + text)]
     places = [0, *accumulate(kept)]
-    return Piece(_spaced(text), [tag._replace(at=places[tag.at - start]) for tag in run.tags[first:last]])
-
-
-def _spaced(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+    return Piece(re.sub(r"\s+", " ", text), [tag._replace(at=places[tag.at - start]) for tag in run.tags[first:last]])
 
 
 def _rebuilt(run: Run, outputs: list[tuple[Cut, str]]) -> list[str]:

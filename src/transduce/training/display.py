@@ -313,7 +313,7 @@ class NotebookPanel:
 
     def samples(self, rows: Sequence[tuple[str, str, str]]) -> None:
         """Sources, outputs and references, in the place of earlier ones."""
-        self._samples = [tuple(_short(text) for text in row) for row in rows]  # type: ignore[misc]
+        self._samples = [tuple(text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in row) for row in rows]  # type: ignore[misc]
         self._draw()
 
     def close(self) -> None:
@@ -343,7 +343,3 @@ class NotebookPanel:
                 told=self._told,
             )
         )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

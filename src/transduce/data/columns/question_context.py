@@ -77,7 +77,8 @@ class QuestionContext(Tokens):
         cuts = [self._length(row) for row in rows]
         question = padded([row[:length] for row, length in zip(rows, cuts, strict=True)])
         context = padded([row[length:] for row, length in zip(rows, cuts, strict=True)], end=self.end)
-        return self._passage(question, context)
+        spelled = [Padded(self._spellings[each.values], each.lengths) for each in (question, context)]
+        return Passage(question, context, *spelled)
 
     collate_texts = collate
 
@@ -88,10 +89,6 @@ class QuestionContext(Tokens):
         """Of the question with its end token; in a row without one, the first token is the question."""
         ends = np.flatnonzero(np.asarray(row) == self.end)
         return int(ends[0]) + 1 if len(ends) else 1
-
-    def _passage(self, question: Padded, context: Padded) -> Passage:
-        spelled = [Padded(self._spellings[each.values], each.lengths) for each in (question, context)]
-        return Passage(question, context, *spelled)
 
     @cached_property
     def _names(self) -> list[str]:
