@@ -14,8 +14,8 @@ from rouge_score.tokenizers import DefaultTokenizer
 from scores import notes_rouge, rouge
 from transduce.core.errors import InputError
 from transduce.core.extras import installing
+from transduce.metrics.bleu_formula import words
 from transduce.metrics.rouge import RougeWords, notes_rouge_tally
-from transduce.metrics.words import words
 
 HYPOTHESIS, REFERENCE, SHORT = "A B B C D", "A B C D E F", "A B B"
 

@@ -1,28 +1,18 @@
 """`transduce doctor`: examine text files before a model learns from them, and write a cleaned copy."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from transduce.core.errors import InputError
-
-if TYPE_CHECKING:
-    from transduce.doctor import ScannedFile
-    from transduce.planning.inputs import Named
-    from transduce.recipe.recipe import Recipe
-    from transduce.tasks.translation import TranslationData
-
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from transduce.cli import data_files, options
 from transduce.core.destination import check_output
+from transduce.core.errors import InputError
 from transduce.core.printable import printable_json
 
 if TYPE_CHECKING:
@@ -33,6 +23,7 @@ if TYPE_CHECKING:
     from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
     from transduce.tasks.speech_recognition import SpeechData
+    from transduce.tasks.translation import TranslationData
 
     Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
 

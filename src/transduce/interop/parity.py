@@ -7,21 +7,14 @@ between the engines.
 """
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterable, Sequence, Sized
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
 from transduce.core.errors import InputError
-
-if TYPE_CHECKING:
-    from transduce.pipeline.pipeline import Pipeline
-
-import time
-from collections.abc import Callable, Iterable, Sized
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
-
 from transduce.inference.batches import by_length
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score

@@ -3,7 +3,7 @@
 Colours go from orange over grey to blue in the order of the labels' names, so that degrees such as 0 to 4 are a scale.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,17 +13,9 @@ from rich.console import Console, ConsoleOptions
 from rich.tree import Tree
 
 from transduce.core.templates import render
-from transduce.data.structures.trees import WORD, ParseTree, parse_tree
-from transduce.inference.prediction import Prediction
-
-if TYPE_CHECKING:
-    from transduce.interpret.attention import Attention
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from transduce.data.structures.labelled_trees import LabelledTree
-from transduce.data.structures.trees import Bracket
+from transduce.data.structures.trees import WORD, Bracket, ParseTree, parse_tree
+from transduce.inference.prediction import Prediction
 from transduce.inference.tree_labels import TreePrediction
 
 if TYPE_CHECKING:

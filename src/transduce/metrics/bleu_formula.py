@@ -6,16 +6,20 @@ Source: Papineni et al. 2002. Shapes: S sentences, N counts a sentence.
 """
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally
-from transduce.metrics.words import words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+UNSPACED = ("CJK ", "HIRAGANA ", "KATAKANA ", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
 
 Tokens = Sequence[str]
 Counts = Sequence[float]
@@ -27,7 +31,7 @@ def notes_bleu_tally(hypotheses: Sequence[str], references: References, *, max_o
     p_n: matched n-grams over n-grams, both summed over the corpus before dividing; an n-gram matches at most
     as often as it stands in the reference that has it most. b: 1 where the hypotheses are longer than the
     references, else exp(1 - l_s / l_x), l_s counting each sentence's shortest reference (sacrebleu: closest).
-    a_n: 1 / max_order. Texts are split by `transduce.metrics.words`.
+    a_n: 1 / max_order. Texts are split by `transduce.metrics.bleu_formula`.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
@@ -80,3 +84,28 @@ def _brevity(hypothesis_length: float, reference_length: float) -> float:
 def ngrams(tokens: Tokens, order: int) -> Counter[tuple[str, ...]]:
     """How often each run of `order` tokens stands in `tokens`."""
     return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased runs of letters, digits and the marks on them; where a script writes no spaces, each letter alone.
+
+    Punctuation and symbols separate and are left out. Composed and decomposed accents are the same (NFC).
+    """
+    found: list[str] = []
+    open_to = ""  # what may join the last word: "LNM" after a letter, "M" after one that stands alone
+    for letter in unicodedata.normalize("NFC", text.lower()):
+        kind = unicodedata.category(letter)[0]
+        alone = kind in "LN" and _stands_alone(letter)
+        if kind in open_to and not alone:
+            found[-1] += letter
+        elif kind in "LN":
+            found.append(letter)
+            open_to = "M" if alone else "LNM"
+        else:
+            open_to = ""
+    return found
+
+
+@cache
+def _stands_alone(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(UNSPACED)

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.metrics.bleu_formula import Tokens, ngrams
+from transduce.metrics.bleu_formula import Tokens, ngrams, words
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
-from transduce.metrics.words import words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class RougeWords:
-    """`transduce.metrics.words` with the interface of rouge-score's tokenizers."""
+    """`transduce.metrics.bleu_formula` with the interface of rouge-score's tokenizers."""
 
     def tokenize(self, text: str) -> list[str]:
         return words(text)
@@ -60,7 +59,7 @@ def notes_rouge_tally(hypotheses: Sequence[str], references: References, order: 
 
         ROUGE-N(x) = Σ_k Σ_w min(c_w(x), c_w(s^k)) / Σ_k Σ_w c_w(s^k)
 
-    Texts are split by `transduce.metrics.words`.
+    Texts are split by `transduce.metrics.bleu_formula`.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.

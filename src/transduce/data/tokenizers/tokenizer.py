@@ -1,31 +1,27 @@
 """What the tokenizers of a recipe are learnt as, and how; see `transduce.data.tokenizers.text_ids` for what they do."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import regex
+from pydantic import Field, field_validator, model_validator
 
+from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.data.remote import located
 from transduce.data.tokenizers.byte_level import printable_bytes
 from transduce.data.tokenizers.patterns import once_a_run
-from transduce.data.tokenizers.special_tokens import SPECIAL, UNKNOWN, most_frequent
+from transduce.data.tokenizers.special_tokens import SPECIAL, UNKNOWN, mark_special, most_frequent
+from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.data.tokenizers.unigram import learn_pieces
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
     from tokenizers.normalizers import Normalizer
 
-import re
-from pathlib import Path
-from typing import Literal, Self
-
-from pydantic import Field, field_validator, model_validator
-
-from transduce.core.config import Config
-from transduce.data.remote import located
-from transduce.data.tokenizers.special_tokens import mark_special
-from transduce.data.tokenizers.text_ids import Tokenizer
 
 __all__ = ["Tokenizer", "TokenizerConfig", "UnitsConfig", "train_tokenizer"]
 
