@@ -20,7 +20,7 @@ from tokenizers import models
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.tokenizers.special_tokens import SPECIAL
+from transduce.data.tokenizers.text_ids import SPECIAL
 from transduce.data.tokenizers.tokenizer import (
     LONGEST_WORD,
     Tokenizer,

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 
 from transduce.data.structures.trees import parse_tree
-from transduce.interpret.labelled_tree_drawing import TreeDrawing, placed
+from transduce.interpret.tree_drawing import TreeDrawing, placed
 from transduce.tasks.parsing import ParsePrediction
 
 TEXT = '(S (NP (DT The) (NN <cat>)) (VP (VBZ "sleeps") (PRT (RP on))) (. .))'

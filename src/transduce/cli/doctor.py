@@ -399,7 +399,7 @@ def is_data(path: Path, separator: str | None = None) -> bool:
 
 def of_named(named: "Named") -> ExaminedPairs:
     """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
-    from transduce.doctor.pair_files import sides_of
+    from transduce.doctor.examine import sides_of
     from transduce.planning.inputs import named_inputs, pair_files
 
     inputs = named_inputs(named)
@@ -411,7 +411,7 @@ def of_named(named: "Named") -> ExaminedPairs:
 
 def of_data(data: "TranslationData") -> list[ExaminedPairs]:
     """What a recipe names. Raises InputError for patterns that no files match."""
-    from transduce.doctor.pair_files import sides_of
+    from transduce.doctor.examine import sides_of
 
     root = Path(data.root)
     validation = {"validation": data.validation} if data.validation else {}

@@ -36,7 +36,7 @@ from transduce.search.dispatch import AT_ONCE, only_method
 from transduce.search.plain_settings import READ_BY_ONE
 from transduce.search.settings import Search, search_settings
 from transduce.training.run_directory import differences
-from transduce.training.schedule import ENDING
+from transduce.training.timed_schedule import ENDING
 
 Unit = Literal["minutes", "tokens", "flops"]
 

@@ -5,14 +5,13 @@ Here word vectors are learned from the corpus itself (`association`), every line
 and with the lines around it (`compare`), likeness and length become log likelihood ratios (`evidence`), and
 the likeliest path over offsets (`path`) says where the sides run parallel.
 
-Shape letters: N probe lines, M lines of the target, D dimensions.
-
 The likeliest way through a corpus: at which offset each source line finds its partner, if it finds one.
 
 Viterbi's algorithm with a fixed price for changing offset; the place of a change is then known to within the
 lines whose evidence does not tell.
 
-Shape letters: L source lines, S states (one per offset, and last of all LOST).
+Shape letters: N probe lines, M lines of the target, D dimensions, L source lines, S states (one per offset, and last of
+all LOST).
 """
 
 from itertools import pairwise

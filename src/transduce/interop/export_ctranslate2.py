@@ -20,7 +20,7 @@ from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.data.tokenizers.tokenizer import Tokenizer
-from transduce.interop.ctranslate2_folder import write_settings
+from transduce.interop.ctranslate2_pipeline import write_settings
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, EngineOutput
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of

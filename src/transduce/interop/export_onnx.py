@@ -9,8 +9,6 @@
 
 docs/interop.md shows a greedy search of a few dozen lines over these files.
 
-Shapes: B batch, S source positions, V vocabulary.
-
 A model's encoder, and one step of its decoder, as ONNX graphs.
 
     encoder.onnx         source (B, S), lengths (B,)      ->  memory.., state..

@@ -31,7 +31,7 @@ from transduce.interop.import_tokenizer import (
     tokenizer_file,
 )
 from transduce.interop.model_card import Languages
-from transduce.interop.sentencepiece_reader import read_sentencepiece
+from transduce.interop.sentencepiece import read_sentencepiece
 
 M2M100_LANGUAGES = """
 af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu

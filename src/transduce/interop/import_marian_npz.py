@@ -35,7 +35,7 @@ from transduce.interop.foreign_folder import ForeignTensors
 from transduce.interop.import_bart import Weights, output_name
 from transduce.interop.import_columns import ColumnPair, marian_columns
 from transduce.interop.import_tokenizer import LARGEST, named_ids
-from transduce.interop.sentencepiece_reader import read_sentencepiece
+from transduce.interop.sentencepiece import read_sentencepiece
 from transduce.interop.text_to_text import NEVER
 
 SETTINGS = "special:model.yml"

@@ -10,17 +10,28 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
 from transduce.core.errors import InputError
+from transduce.data.corpus import read_pairs, read_tagged_pairs
+from transduce.data.hold_out import TEST, VALIDATION, part_of
 from transduce.inference.batches import by_length
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score
+from transduce.recipe.recipe import RESOLVED, load_run_recipe
+from transduce.tasks.translation import HELD_OUT, TranslationData
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from transduce.pipeline.pipeline import Pipeline
+
+
+MOST = 1000  # lines
 
 
 @torch.inference_mode()
@@ -257,3 +268,42 @@ def _bleu(
         return None
     one, other = (evaluate(["bleu"], [each.text for each in side], references, language)[0] for side in (ours, theirs))
     return one, other
+
+
+def held_out_text(model: Path, most: int = MOST, trust_code: bool = False) -> Text:
+    """The first lines of the first test set of the run that `model` lies in, else of its validation set.
+
+    trust_code: let the recipe of that run name code outside Transduce.
+
+    Raises:
+        InputError: there is no recipe beside the model; it names no text that is held out; its files are gone.
+    """
+    recipe = model.with_name(RESOLVED)
+    if not recipe.is_file():
+        raise InputError(f"{model}: there is no {RESOLVED} beside it that names text that was held out.")
+    data = load_run_recipe(recipe, trust_code=trust_code).data
+    if not isinstance(data, TranslationData):
+        raise InputError(f"{recipe}: this is not a recipe for translation.")
+    name, pairs = _pairs(data, recipe)
+    both = list(islice(pairs, most))
+    return Text(name, [source for _, source, _ in both], [target for *_, target in both])
+
+
+def _pairs(data: TranslationData, recipe: Path) -> "tuple[str, Iterator[tuple[int, str, str]]]":
+    root = Path(data.root)
+    for name, files in data.test.items():
+        return f"data.test.{name}", read_tagged_pairs(files, root)
+    if data.validation:
+        return "data.validation", read_tagged_pairs(data.validation, root)
+    split = data.split()
+    for name, part in ((HELD_OUT, TEST), ("validation", VALIDATION)):
+        if split and split.count(part):
+            corpora = data.corpora()
+            parts = zip(corpora, split.parts, strict=True)
+            mark = {files: "".join(f"{tag} " for tag in files.tags) for files in corpora}
+            return name, (
+                (line, mark[files] + source, target)
+                for files, own in parts
+                for line, source, target in part_of(read_pairs(files, root), own, part)
+            )
+    raise InputError(f"{recipe}: it names no text that is held out.")

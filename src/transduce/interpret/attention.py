@@ -5,15 +5,14 @@
     found.plot()              # a matplotlib figure
     found.to_dict()           # the numbers, and where in the texts each token stands
 
-Shapes: H heads, T queries, S keys, V vocabulary.
-
 Combining the places of a CTC model into tokens.
 
 The most likely alignment of the output is used (Viterbi: max instead of sum). In it, a token owns the places that
 contain it and the blanks after them; the first token also owns the blanks before it. A token receives the sum of the
 weights of its places, and attends with their mean, just as words do with sub-words.
 
-Shapes: P places, T tokens, U = T + 1 numbers of emitted tokens, V vocabulary, B = 1, H heads, Q queries, K keys.
+Shapes: H heads, T queries, S keys, V vocabulary; of CTC P places, T tokens, U = T + 1 numbers of emitted tokens, B = 1,
+Q queries, K keys.
 """
 
 from collections.abc import Mapping, Sequence

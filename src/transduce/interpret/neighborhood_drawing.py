@@ -4,13 +4,11 @@ Of a large graph the nodes that count most for the one that was asked for are sh
 over layers of what is passed on: r_L = 1 at the node asked for, r_{l-1}[s] = sum_t alpha_ts r_l[t], with alpha the mean
 of the heads of layer l.
 
-Shapes: N nodes, E edges, H heads.
-
 Where the nodes of a graph stand in a picture: as far apart as there are edges between them, as well as that can be.
 
 Stress majorization (Gansner, Koren, North 2004), from a tree drawn in rings; nothing in it is random.
 
-Shapes: N nodes, E edges.
+Shapes: N nodes, E edges, H heads.
 """
 
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ On CPUs, torch multiplies fp32 matrices with MKL, which runs at half speed or le
 oneDNN, which torch includes too, does not (benchmarks/matrix_products.py measures both). In a model that only predicts,
 `pack` lays out weights for their product once.
 
-Shapes: N rows, I inputs, O outputs.
-
 Int8 matrix products for prediction: a quarter of the memory, and a third of the time on processors with VNNI.
 
     y_no = s_n t_o sum_i X_ni W_oi + b_o

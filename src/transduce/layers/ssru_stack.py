@@ -2,8 +2,6 @@
 
 Source: Kim et al. 2019, section 3.1.
 
-Shapes: B batch, T positions, S source positions, D model width.
-
 The simpler simple recurrent unit (SSRU), a fast replacement for a decoder's self-attention.
 
     f_t = sigma(W_f x_t + b_f)
@@ -14,7 +12,7 @@ The simpler simple recurrent unit (SSRU), a fast replacement for a decoder's sel
 simple recurrent unit of Lei et al. 2017 without its reset gate, and with ReLU for tanh.) A step costs two D x D
 products at any position. Self-attention costs four, and also reads all earlier positions.
 
-Shapes: B batch, T positions, D width.
+Shapes: B batch, T positions, S source positions, D model width.
 """
 
 from collections.abc import Callable, Iterable

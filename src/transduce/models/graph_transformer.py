@@ -20,9 +20,8 @@ from transduce.attention.edges import DotEdgeScore, EdgeAttention, Edges, times_
 from transduce.core.config import Config
 from transduce.core.graphs import Graphs
 from transduce.data.columns import Specs
-from transduce.layers.graph_pooling import GraphPooling, GraphPoolingKind
 from transduce.layers.recomputation import Recomputable, recomputable
-from transduce.models.graph_attention import PenalizedClassifier, reads_whole_graphs
+from transduce.models.graph_attention import GraphPooling, GraphPoolingKind, PenalizedClassifier, reads_whole_graphs
 
 
 class GraphTransformerConfig(Config):

@@ -61,7 +61,7 @@ class PredictsByProduct(Protocol):
 
 @runtime_checkable
 class PredictsJointly(Protocol):
-    """Predicts, and with a `ctc_weight` above 0 also aligns by its encoder alone; see `transduce.layers.joint_ctc`.
+    """Predicts, and with a `ctc_weight` above 0 also aligns by its encoder alone; see `transduce.layers.ctc`.
 
     The blank is the start token, as of `Aligns`. With a weight of 0, only `Predicts` is promised.
     """

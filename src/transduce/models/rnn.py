@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from transduce.attention.dropout import Dropout
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
+from transduce.layers.ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.embedding import Tied
-from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import (

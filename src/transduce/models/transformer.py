@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
+from transduce.layers.ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.embedding import Embedding, Tied, begin_with_zeros
 from transduce.layers.fused_search import FusedSearch
-from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State

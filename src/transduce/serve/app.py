@@ -31,7 +31,7 @@ from transduce.serve.service import ClientLeft, Service, TooLong, TooSlow
 from transduce.serve.settings import ServeSettings
 from transduce.version import __version__
 
-TEMPLATE = Path(__file__).with_name("api_page.html.jinja")
+TEMPLATE = Path(__file__).with_name("app.html.jinja")
 ADDRESS = "http://localhost:8000"
 
 DESCRIPTION = 'Trained models over HTTP: LibreTranslate\'s API and our own. Every error is {"error": "..."}.'

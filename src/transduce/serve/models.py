@@ -110,7 +110,7 @@ class Model:
 
     def _file(self) -> Path:
         if self._use.engine == "ctranslate2":
-            from transduce.interop.ctranslate2_folder import weights_of  # late: it needs torch
+            from transduce.interop.ctranslate2_pipeline import weights_of  # late: it needs torch
 
             return weights_of(self.path)
         return find_model_file(self.path)

@@ -28,8 +28,8 @@ from transduce.data.pair_files import PairFiles
 from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.doctor import Finding, Report, Severity, examine
+from transduce.doctor.examine import sides_of
 from transduce.doctor.lines import LineSample
-from transduce.doctor.pair_files import sides_of
 from transduce.doctor.writing import extras
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.translation import TranslationData

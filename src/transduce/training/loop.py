@@ -32,9 +32,8 @@ from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, running_statistics, whole
 from transduce.training.prefetch import ahead, pays
 from transduce.training.progress import Progress
-from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
-from transduce.training.timed_schedule import TimedSchedule
+from transduce.training.timed_schedule import TimedSchedule, learning_rate
 
 Metrics = dict[str, float]
 

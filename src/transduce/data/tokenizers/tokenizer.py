@@ -12,10 +12,8 @@ from pydantic import Field, field_validator, model_validator
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.remote import located
-from transduce.data.tokenizers.byte_level import printable_bytes
 from transduce.data.tokenizers.patterns import once_a_run
-from transduce.data.tokenizers.special_tokens import SPECIAL, UNKNOWN, mark_special, most_frequent
-from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import SPECIAL, UNKNOWN, Tokenizer, mark_special, most_frequent, printable_bytes
 from transduce.data.tokenizers.unigram import learn_pieces
 
 if TYPE_CHECKING:
