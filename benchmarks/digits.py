@@ -34,8 +34,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.attention.convolution import SHARP, PixelAttention
-from transduce.attention.grid import quadratic_scores
+from transduce.attention.convolution import SHARP, PixelAttention, quadratic_scores
 from transduce.metrics.labels import accuracy_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
 from transduce.metrics.tally import Tally

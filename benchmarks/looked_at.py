@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import transduce
-from transduce.data.glyph_rows import Name, counts, glyph_row
+from transduce.data.labelled import Name, counts, glyph_row
 from transduce.interpret.word_shading import WordShading
 from transduce.metrics.paired import mean_interval
 from transduce.metrics.tally import mean_tally

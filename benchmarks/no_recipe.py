@@ -38,8 +38,8 @@ from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import paired_bootstrap
 from transduce.metrics.tally import Tally
 from transduce.planning.facts import facts_of
+from transduce.planning.planned_run import value_in_toml
 from transduce.planning.promise import parse_minutes, worked
-from transduce.planning.writing import value_in_toml
 from transduce.recipe.recipe import Recipe, load_recipe
 from transduce.runtime.environment import library_versions, machine
 from transduce.runtime.settings import repeatable

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.data.glyph_rows import BLACK, RED
+from transduce.data.labelled import BLACK, RED
 from transduce.interpret.colours import HEADS as HEAD_COLOURS
 from transduce.interpret.colours import ink
 from transduce.interpret.drawing import in_style, new_figure, save

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from scripts import loaded
 from transduce.attention import capture
-from transduce.attention.convolution import PixelAttention, QuadraticPositions, from_convolution
-from transduce.attention.grid import quadratic_scores
+from transduce.attention.convolution import PixelAttention, QuadraticPositions, from_convolution, quadratic_scores
 from transduce.core.errors import InputError
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_weighing import slow_entmax15, slow_sparsemax
 
-from transduce.attention.entmax import entmax, entmax15, sparsemax
+from transduce.attention.normalizers import entmax, entmax15, sparsemax
 
 NUMBERS = st.lists(st.floats(-3, 3) | st.sampled_from([0.0, 1.0, -1.0, 0.5]), min_size=1, max_size=6)
 

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from transduce.attention import MultiHeadAttention
-from transduce.attention.grid import Quadratic
+from transduce.attention.convolution import Quadratic
 
 ROWS, COLUMNS = 4, 5
 

@@ -18,8 +18,7 @@ from slow_weighing import (
 from torch import Tensor, nn
 
 from transduce.attention import masks
-from transduce.attention.monotonic import expected_alignment
-from transduce.attention.normalizers import LocalMonotonic, LocalPredictive, Monotonic, Weighing
+from transduce.attention.normalizers import LocalMonotonic, LocalPredictive, Monotonic, Weighing, expected_alignment
 from transduce.core.registry import known, resolve
 
 NAMES = known("attention.normalizers")

@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from visiting import Open, Visit, visiting
 
+from base64_arrays import from_base64
 from drawn_models import (
     CONTEXT,
     GRAPH,
@@ -34,7 +35,6 @@ from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
-from transduce.interpret.numbers import from_base64
 
 WORDS = "ba de fi go ku"
 TEXTS = {

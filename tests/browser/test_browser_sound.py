@@ -17,12 +17,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect, sync_playwright
 from visiting import NAMES, VIEWS, Visit, chromium, visiting
 
+from base64_arrays import from_base64
 from random_models import listener, model_file
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
-from transduce.interpret.numbers import from_base64
 from transduce.pipeline.pipeline import load
 from transduce.serve.served_model import ModelUse
 

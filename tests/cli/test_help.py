@@ -8,8 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from transduce.cli.app import app
-from transduce.cli.help import GROUPS, paragraphs
+from transduce.cli.app import GROUPS, app, paragraphs
 from transduce.serve.settings import ServeSettings
 
 COMMAND: Any = get_command(app)

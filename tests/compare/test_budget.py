@@ -2,7 +2,7 @@
 
 import pytest
 
-from transduce.compare.budget import parse_budget
+from transduce.compare.config import parse_budget
 from transduce.core.errors import InputError
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.compare.budget import UNLIMITED
-from transduce.compare.config import ComparisonConfig, folder_name, load_comparison
+from transduce.compare.config import UNLIMITED, ComparisonConfig, folder_name, load_comparison
 from transduce.core.errors import InputError
 from transduce.core.registry import known
 

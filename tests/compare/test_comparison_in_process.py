@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 
 from compared import measured_briefly, without_curves
+from scores import perplexity
 from transduce.compare.config import load_comparison
 from transduce.compare.page import page
 from transduce.compare.run import run_comparison
 from transduce.core.errors import InputError
 from transduce.inference.likelihood import dataset_likelihood
-from transduce.metrics.perplexity import perplexity
 from transduce.pipeline.pipeline import load
 from transduce.training.display import Display
 from transduce.training.run import open_task
@@ -114,7 +114,7 @@ def test_language_models_are_compared_by_perplexity(tiny_corpus: Path, tmp_path:
         for name in comparison.variants:
             model = load(tmp_path / "run" / f"{name}-seed1").model
             likelihood = dataset_likelihood(model, task, data.tests[figure["test"]].store)
-            expected = perplexity(-likelihood.log_probability, likelihood.tokens).value
+            expected = perplexity(-likelihood.log_probability, likelihood.tokens)
             assert figure["variants"][name]["value"] == pytest.approx(expected)
         assert figure["lower_is_better"]
         assert "rows of 8" in figure["signature"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from transduce.compare.crossing import Crossing, crossings, sentences
+from transduce.compare.axis_tables import Crossing, crossings, sentences
 
 
 def test_two_straight_lines_cross_where_algebra_says() -> None:

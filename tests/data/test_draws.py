@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transduce.data.chosen_pairs import chosen_numbers
+from transduce.data.corpus import chosen_numbers
 from transduce.data.hold_out import VERSION, HoldOut, split_pairs
 from transduce.data.pair_files import PairFiles
 from transduce.data.structures.graphs import folds_of

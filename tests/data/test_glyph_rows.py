@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from transduce.data.glyph_rows import ALIKE, NAMES, Name, counts, glyph_row
+from transduce.data.labelled import ALIKE, NAMES, Name, counts, glyph_row
 
 
 def rows(name: Name, seed: int = 0, count: int = 2000) -> list[tuple[list[str], str]]:

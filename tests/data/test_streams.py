@@ -6,7 +6,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.data.streams import running, sentences, windows
+from transduce.data.encoding import running, sentences, windows
 
 STREAMS = st.lists(st.lists(st.integers(0, 99), max_size=12), max_size=12)
 

@@ -20,9 +20,14 @@ from tokenizers import models
 
 from transduce.core.errors import InputError
 from transduce.data.files import read_lines
-from transduce.data.tokenizers.special_tokens import SPECIAL
-from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.data.tokenizers.tokenizer_kinds import LONGEST_WORD, without_endless_words
+from transduce.data.tokenizers.text_ids import SPECIAL
+from transduce.data.tokenizers.tokenizer import (
+    LONGEST_WORD,
+    Tokenizer,
+    TokenizerConfig,
+    train_tokenizer,
+    without_endless_words,
+)
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 KINDS = ["bpe", "unigram", "byte", "character", "whitespace"]

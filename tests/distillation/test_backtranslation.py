@@ -22,7 +22,7 @@ from transduce.distillation import translations
 from transduce.distillation.backtranslation import reverse_of
 from transduce.distillation.pipeline import train_recipe
 from transduce.distillation.translations import BACKTRANSLATION, distil
-from transduce.planning.writing import value_in_toml
+from transduce.planning.planned_run import value_in_toml
 from transduce.recipe.recipe import load_recipe
 from transduce.search.settings import search_settings
 from transduce.training.run import run_training

@@ -10,7 +10,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.pair_files import PairFiles
 from transduce.doctor import Finding, Report, Severity, examine, examine_text
-from transduce.doctor.pair_files import sides_of
+from transduce.doctor.examine import sides_of
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]

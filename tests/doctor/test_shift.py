@@ -10,8 +10,8 @@ import pytest
 
 from transduce.data.pair_files import PairFiles
 from transduce.doctor import Report, Severity, examine
-from transduce.doctor.pair_files import sides_of
-from transduce.doctor.path import likeliest_states
+from transduce.doctor.examine import sides_of
+from transduce.doctor.shift import likeliest_states
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]

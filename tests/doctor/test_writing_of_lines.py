@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from transduce.doctor import Severity, clean, examine, examine_text
-from transduce.doctor.gbk import read_as_gbk
-from transduce.doctor.writing import marks_of, repaired
+from transduce.doctor.writing import marks_of, read_as_gbk, repaired
 
 Corpus = tuple[list[str], list[str]]
 Write = Callable[..., Path]

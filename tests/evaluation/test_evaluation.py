@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from random_models import language_model, sentences, translator
+from scores import bleu
 from transduce.core.errors import InputError
 from transduce.data.files import fingerprint
 from transduce.evaluation.evaluate import Settings, evaluate_files, verdict
 from transduce.evaluation.texts import Files
-from transduce.metrics.bleu import bleu, bleu_tally
+from transduce.metrics.bleu import bleu_tally
 from transduce.metrics.paired import Difference, paired_bootstrap
 from transduce.pipeline.pipeline import Pipeline
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from forced_decoding import forced
 from random_models import language_model, sentences, translator
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
@@ -18,7 +19,6 @@ from transduce.data.pair_files import PairFiles
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.likelihood import Likelihood, dataset_likelihood
 from transduce.pipeline.pipeline import Pipeline
-from transduce.search.forced import forced
 from transduce.search.settings import Search
 
 

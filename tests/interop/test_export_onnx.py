@@ -10,11 +10,20 @@ import torch
 from random_models import SHORT, language_model, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded, leaves
-from transduce.interop.export_onnx import OnnxSteps, export_onnx
+from transduce.interop.export_onnx import SIZES as TRIALS
+from transduce.interop.export_onnx import (
+    OnnxSteps,
+    _Encoder,
+    _free_axes,
+    _source,
+    _Step,
+    _trial,
+    export_onnx,
+    named,
+    without_kernels,
+)
 from transduce.interop.exports import export_format
 from transduce.interop.model_card import Languages
-from transduce.interop.onnx_graphs import SIZES as TRIALS
-from transduce.interop.onnx_graphs import _Encoder, _free_axes, _source, _Step, _trial, named, without_kernels
 from transduce.interop.parity import PLAIN, Text, compare
 
 onnxruntime = pytest.importorskip("onnxruntime")

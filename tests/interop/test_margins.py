@@ -5,7 +5,7 @@ import torch
 
 from random_models import SHORT, sentences, translator
 from transduce.core.padded import Padded
-from transduce.interop.margins import margin
+from transduce.interop.parity import margin
 
 
 def stepped(pipeline: object, source: str, tokens: tuple[str, ...], place: int) -> torch.Tensor:

@@ -12,8 +12,7 @@ from transduce.core.errors import InputError
 from transduce.data.tags import with_tags
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.interop.import_tokenizer import of_sentencepiece
-from transduce.interop.sentencepiece import _varint, sentencepiece_model
-from transduce.interop.sentencepiece_reader import read_sentencepiece
+from transduce.interop.sentencepiece import _varint, read_sentencepiece, sentencepiece_model
 
 sentencepiece = pytest.importorskip("sentencepiece")
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from pipelines import TEXT, pipeline
-from transduce.interpret.attention import looked
-from transduce.interpret.ctc_alignment import by_token, held
+from transduce.interpret.attention import by_token, held, looked
 from transduce.interpret.layers import Attends
 from transduce.interpret.model_inputs import given_of, next_tokens
 

@@ -15,6 +15,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from base64_arrays import from_base64
 from drawn_models import (
     CHINESE,
     CONTEXT,
@@ -41,7 +42,6 @@ from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.hop_shading import HopShading
 from transduce.interpret.importance import importance
 from transduce.interpret.look_back import LookBack
-from transduce.interpret.numbers import from_base64
 from transduce.interpret.shaded_text import parts
 from transduce.interpret.word_shading import WordShading
 from transduce.pipeline.pipeline import Pipeline

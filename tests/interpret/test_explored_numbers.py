@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from base64_arrays import from_base64
 from pipelines import DECODERS, MODELS, TEXT, pipeline
 from transduce.attention.capture import capture
 from transduce.attention.cross_attention import Reader
@@ -25,7 +26,6 @@ from transduce.explore.exploration import asked, explore
 from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
 from transduce.interpret.model_inputs import Given
-from transduce.interpret.numbers import from_base64
 from transduce.interpret.positions import placed
 from transduce.interpret.rollout import rollout, rollout_dict
 from transduce.interpret.steps import steps

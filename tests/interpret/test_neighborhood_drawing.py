@@ -14,8 +14,7 @@ from transduce.attention.capture import capture
 from transduce.core.errors import InputError
 from transduce.inference.prediction import Prediction
 from transduce.interpret.drawings import drawn
-from transduce.interpret.graph_layout import distances, laid_out
-from transduce.interpret.neighborhood_drawing import AROUND, NeighborhoodDrawing
+from transduce.interpret.neighborhood_drawing import AROUND, NeighborhoodDrawing, distances, laid_out
 from transduce.pipeline.pipeline import Pipeline
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from transduce.core.errors import InputError
 from transduce.interpret.colours import glow
-from transduce.interpret.terminal import heat_map, shaded_words, spotlight
+from transduce.interpret.terminal import heat_map, shaded_text, spotlight
 
 ENGLISH = ["The", "animal", "was", "too", "tired"]
 FRENCH = ["L'", "animal", "était", "trop", "fatigué"]
@@ -110,8 +110,11 @@ def test_spotlight_fits_a_narrow_window():
     assert max(map(cell_len, plain(spotlight(ENGLISH, np.full(5, 0.2)), width=24))) <= 24
 
 
-def test_shaded_words():
-    picture = shaded_words(ENGLISH, np.array([0.0, 0.8, 0.2, 0.0, 0.4]))
+def test_shaded_text():
+    text = " ".join(ENGLISH)
+    ends = np.cumsum([len(word) + 1 for word in ENGLISH]) - 1
+    spans = [(int(end) - len(word), int(end)) for word, end in zip(ENGLISH, ends, strict=True)]
+    picture = shaded_text(text, spans, np.array([0.0, 0.8, 0.2, 0.0, 0.4]), "")
     assert plain(picture)[0].rstrip() == "The animal█ was░ too tired▒"
     with_styles, _ = coloured(picture)
     red, green, blue = (round(255 * channel) for channel in glow(1))
@@ -121,10 +124,9 @@ def test_shaded_words():
 def test_nothing_at_all_is_no_error():
     assert plain(heat_map([], [], np.zeros((0, 0))))
     assert plain(heat_map(["a"], ["b"], np.zeros((1, 1))))
-    assert plain(shaded_words([], np.zeros(0)))
+    assert plain(spotlight([], np.zeros(0)))
 
 
-@pytest.mark.parametrize("draw", [spotlight, shaded_words])
 @pytest.mark.parametrize(
     ("weights", "problem"),
     [
@@ -133,9 +135,9 @@ def test_nothing_at_all_is_no_error():
         (np.array([0, -1, 0, -2, 0.0]), "2 of 5 are negative"),
     ],
 )
-def test_wrong_weights_are_refused(draw, weights, problem):
+def test_wrong_weights_are_refused(weights, problem):
     with pytest.raises(InputError, match=problem):
-        draw(ENGLISH, weights)
+        spotlight(ENGLISH, weights)
 
 
 def test_transposed_weights_are_refused():

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from transduce.core.errors import InputError
-from transduce.kernels.int8 import Int8
-from transduce.kernels.matmul import Linear
+from transduce.kernels.matmul import Int8, Linear
 
 pytestmark = pytest.mark.skipif(
     torch.cpu.get_capabilities().get("architecture") != "x86_64", reason="8-bit products are for x86 processors"
@@ -69,7 +68,7 @@ def test_a_layer_packed_in_8_bits() -> None:
 def test_it_is_as_exact_on_processors_without_vnni(instructions: str) -> None:
     code = """
 import torch
-from transduce.kernels.int8 import Int8
+from transduce.kernels.matmul import Int8
 torch.manual_seed(3)
 x_NI, weight_OI = torch.randn(33, 256).abs(), torch.randn(64, 256).abs()  # sums as great as can be
 for rows in (1, 33):

@@ -8,11 +8,9 @@ from torch import Tensor, nn
 
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.fused.decoder_step import OneToken
 from transduce.fused.pack import pack_all
-from transduce.fused.stack import FusedBlocks
-from transduce.kernels.int8 import quantised
-from transduce.kernels.matmul import Precision
+from transduce.fused.stack import FusedBlocks, OneToken
+from transduce.kernels.matmul import Precision, quantised
 from transduce.kernels.native import kernels as found
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.native.tensors import can_pack

@@ -9,8 +9,8 @@ from torch import Tensor
 from transduce.attention import capture
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
-from transduce.fused.encoder import OnePass
 from transduce.fused.pack import pack_all
+from transduce.fused.stack import OnePass
 from transduce.kernels.matmul import Precision
 from transduce.kernels.native.tensors import can_pack
 from transduce.models.transformer import Transformer, TransformerConfig

@@ -10,8 +10,8 @@ import torch
 import transduce.kernels.native
 from transduce.core.errors import InputError
 from transduce.data.columns import Specs
-from transduce.fused.decoder_step import in_one_call
 from transduce.fused.pack import pack_all
+from transduce.fused.stack import in_one_call
 from transduce.kernels.matmul import Linear
 from transduce.kernels.native import TYPES, VARIANTS, beam, decoder, kernels, layout
 from transduce.kernels.native.linear import Packed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transduce.kernels.int8 import Int8
+from transduce.kernels.matmul import Int8
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.native.tensors import can_pack
 

@@ -5,8 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.layers.consistency import symmetric_divergence
-from transduce.layers.cross_entropy import CHUNK
+from transduce.layers.cross_entropy import CHUNK, symmetric_divergence
 
 
 def by_torch(one_NV: Tensor, other_NV: Tensor, real_N: Tensor) -> Tensor:

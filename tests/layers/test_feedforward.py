@@ -6,9 +6,10 @@ from typing import get_args
 
 import pytest
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from transduce.layers.feedforward import Activation, FeedForward, as_convolutions
+from transduce.layers.feedforward import Activation, FeedForward
 
 
 def test_equals_two_convolutions_of_width_1() -> None:
@@ -89,6 +90,21 @@ def test_one_number_at_a_time(activation: Activation) -> None:
     beside = mapped(layer.linear, x) if layer.linear is not None else inner
     hidden = [SLOW[activation](a, b) for a, b in zip(inner, beside, strict=True)]
     assert layer(torch.tensor([[x]])).flatten().tolist() == pytest.approx(mapped(layer.outer, hidden), abs=1e-5)
+
+
+def as_convolutions(layer: FeedForward, x_BTD: Tensor) -> Tensor:
+    """The output (B, T, D) of `layer` in prediction, computed by convolutions of width 1 with its weights.
+
+    A layer that transforms each position separately is a convolution over one position.
+    """
+
+    def convolved(linear: nn.Linear, x_BDT: Tensor) -> Tensor:
+        return F.conv1d(x_BDT, linear.weight[:, :, None], linear.bias)
+
+    hidden_BHT = layer.activation(convolved(layer.inner, x_BTD.mT))
+    if layer.linear is not None:
+        hidden_BHT = hidden_BHT * convolved(layer.linear, x_BTD.mT)
+    return convolved(layer.outer, hidden_BHT).mT
 
 
 @pytest.mark.parametrize("activation", get_args(Activation))

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.layers.cross_entropy import IGNORED
-from transduce.layers.linear_cross_entropy import ROUND, ROWS, linear_cross_entropy
+from transduce.layers.cross_entropy import IGNORED, ROUND, ROWS, linear_cross_entropy
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.layers.cross_entropy import IGNORED
-from transduce.layers.linear_cross_entropy import linear_cross_entropy
-from transduce.layers.sampled_cross_entropy import Sample, sample, sampled_cross_entropy
+from transduce.layers.cross_entropy import IGNORED, Sample, linear_cross_entropy, sample, sampled_cross_entropy
 
 WORDS, WIDTH, ROWS = 60, 8, 40
 

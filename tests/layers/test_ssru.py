@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from transduce.layers.norms import LayerNorm
-from transduce.layers.ssru import Ssru
-from transduce.layers.ssru_stack import SsruStack
+from transduce.layers.ssru_stack import Ssru, SsruStack
 from transduce.layers.stack import StackConfig
 
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
+from scores import bleu, d2l_bleu, moses_bleu, notes_bleu
 from transduce.core.errors import InputError
-from transduce.metrics.bleu import bleu, moses_bleu
-from transduce.metrics.bleu_formula import d2l_bleu, notes_bleu, notes_bleu_tally
-from transduce.metrics.moses import moses_tokenizer
+from transduce.metrics.bleu import moses_tokenizer
+from transduce.metrics.bleu_formula import notes_bleu_tally
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 MULTI30K = DATA / "multi30k"
@@ -161,12 +161,6 @@ def test_wrong_input_is_explained() -> None:
         bleu([], [])
     with pytest.raises(InputError, match="single text"):
         bleu("abc", "abd")
-    with pytest.raises(InputError, match="no reference for the hypotheses 2"):
-        notes_bleu(["a", "b"], [["a"], []], 1)
-    with pytest.raises(InputError, match="orders of n-grams need"):
-        notes_bleu(["a"], [["a"]], 2, weights=[1.0])
-    with pytest.raises(InputError, match="1 hypotheses, but 2 lists"):
-        notes_bleu(["a"], [["a"], ["b"]], 1)
 
 
 def test_an_empty_hypothesis_scores_nothing_and_breaks_nothing() -> None:

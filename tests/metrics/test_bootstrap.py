@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from transduce.metrics.bleu import bleu
+from scores import bleu
 from transduce.metrics.bootstrap import bootstrap_interval
 from transduce.metrics.score import Score
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
-from transduce.metrics.chrf import chrf
+from scores import chrf
 
 
 def slow_chrf(hypotheses: list[str], references: list[str]) -> float:

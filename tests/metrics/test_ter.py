@@ -3,7 +3,7 @@
 import pytest
 from sacrebleu.metrics.ter import TER
 
-from transduce.metrics.ter import ter
+from scores import ter
 
 
 def test_edits_over_the_references_length() -> None:

@@ -7,9 +7,8 @@ from sacrebleu import corpus_bleu
 from sacrebleu.metrics.ter import TER
 
 import transduce.metrics.bleu
-from transduce.metrics.bleu import bleu, moses_bleu
+from scores import bleu, moses_bleu, ter
 from transduce.metrics.evaluate import NAMES, evaluate, tallies
-from transduce.metrics.ter import ter
 from transduce.metrics.writing import writing
 
 HYPOTHESES = ["我们今天去公园散步。", "他昨天买了一本书。", "天气很好,我们很高兴。"]

@@ -13,7 +13,7 @@ from transduce.data.collate import Batch
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.objectives.joint_ctc import JointCtcLoss
+from transduce.objectives.ctc import JointCtcLoss
 from transduce.objectives.next_token import NextToken
 from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig

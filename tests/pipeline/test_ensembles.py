@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import transduce
+from forced_decoding import forced
 from random_models import language_model, model_file, sentences, translator
 from text_columns import text_columns
 from transduce.core.errors import InputError
@@ -21,7 +22,6 @@ from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Tree
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.ensemble import Ensemble
-from transduce.search.forced import forced
 
 TEXTS = [text for text in sentences(20, seed=8) if text]
 means = pytest.mark.parametrize("mean", ["probability", "log_probability"])

@@ -6,8 +6,8 @@ import pytest
 
 from transduce.planning.decisions import Decision
 from transduce.planning.plan import TrainingPlan
+from transduce.planning.planned_run import recipe_text
 from transduce.planning.promise import Promise
-from transduce.planning.writing import recipe_text
 
 
 @pytest.mark.parametrize("name", ["test", "test_2016", "test𝓐", "テスト", 'a "b"', "tab\tdel\x7f"])

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_steps import END, START, PrefixTable, TinyAttention, next_log_probabilities, padded
 
+from forced_decoding import forced
 from transduce.core.errors import InputError
-from transduce.search.forced import forced
 from transduce.search.length import LengthRule
 
 VOCABULARY = 9

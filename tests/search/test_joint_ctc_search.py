@@ -9,13 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from forced_decoding import forced
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.models.rnn import Rnn, RnnConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
-from transduce.search.forced import forced
 from transduce.search.joint_ctc import JointlyDecoded
 from transduce.search.request import Request
 from transduce.search.settings import Search

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_steps import END, START, RandomTree, TinyAttention, padded
 
+from forced_decoding import forced
 from transduce.models.protocols import Steps
 from transduce.search.dispatch import search
-from transduce.search.forced import forced
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.request import Request
 from transduce.search.settings import Search

@@ -19,7 +19,7 @@ from random_models import sentences
 from served import Gate, Server, serving, write_model
 from transduce.pipeline.pipeline import Pipeline
 from transduce.serve import service
-from transduce.serve.api_page import api_page
+from transduce.serve.app import api_page
 
 
 def predicted(offline: Pipeline, text: str, **search: Any) -> str:

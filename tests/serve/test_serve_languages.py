@@ -10,7 +10,7 @@ from random_models import model_file, translator
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.pipeline.pipeline import Pipeline, load
-from transduce.serve.attention import links
+from transduce.serve.pipeline_model import links
 
 TAGS = (">>fr<<", ">>sw<<")
 

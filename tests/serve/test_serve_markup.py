@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growing import grows_as_a_line
-from transduce.serve import html_parts
-from transduce.serve.html_parts import Run, parts_of
-from transduce.serve.markup import Document, Link
+from transduce.serve import markup
+from transduce.serve.markup import Document, Link, Run, parts_of
 
 BITS = [
     *("<b>", "</b>", "<p>", "</p>", "<a href='x>'>", "</a>", "<br/>", "<img src=x>", "<script>", "</script>", "<code>"),
@@ -155,8 +154,8 @@ def test_no_markup_takes_long(unit: str, ending: str) -> None:
 @given(st.lists(st.sampled_from(["<!--", "-->", "--!>", "-- >", "--", ">", "<b>", "</b>", "x ", "<p>", "<!", "-"])))
 @settings(max_examples=300, deadline=None)
 def test_comments_end_where_the_library_says(parts: list[str]) -> None:
-    class Plain(html_parts._Events):
+    class Plain(markup._Events):
         parse_comment = HTMLParser.parse_comment
 
     source = "".join(parts)
-    assert html_parts._Events(source).found == Plain(source).found
+    assert markup._Events(source).found == Plain(source).found

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import soundfile
 
+from base64_arrays import from_base64
 from random_models import listener, model_file
 from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.exploration import explore
 from transduce.explore.page_file import page
 from transduce.interpret.capabilities import described
-from transduce.interpret.numbers import from_base64
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.serve.explorer_schemas import ExplorationAnswer
 

@@ -13,8 +13,7 @@ from forked import transduce as command
 from scripts import loaded
 from transduce.attention.capture import capture
 from transduce.core.padded import Padded
-from transduce.data.glyph_rows import glyph_row
-from transduce.data.labelled import LabelledFile, read_labelled
+from transduce.data.labelled import LabelledFile, glyph_row, read_labelled
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.classification import Classification, ClassificationConfig, ClassificationData
 

@@ -25,7 +25,7 @@ from transduce.core.padded import Padded
 from transduce.data import encoding
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
-from transduce.interpret.exposure_figure import exposure_figure
+from transduce.interpret.figures import exposure_figure
 from transduce.models.protocols import writes_at_once
 from transduce.pipeline.outline import make_task
 from transduce.recipe.recipe import load_recipe

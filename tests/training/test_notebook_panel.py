@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from transduce.training import display as display_module
-from transduce.training.display import Display
-from transduce.training.notebook_panel import NotebookPanel
+from transduce.training.display import Display, NotebookPanel
 from transduce.training.progress import Progress
 
 

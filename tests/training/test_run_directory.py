@@ -30,7 +30,7 @@ from transduce.training.display import Display
 from transduce.training.lock import alone_in
 from transduce.training.run import finish_training, run_training
 from transduce.training.run_directory import changed_keys, claim
-from transduce.training.schedule import learning_rate
+from transduce.training.timed_schedule import learning_rate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with POSIX signals")
 
@@ -366,7 +366,7 @@ def test_what_lies_in_a_run_is_found_where_the_run_lies(
     monkeypatch.chdir(tmp_path)
     run, pairs = Path("runs/one"), {"source": str(tmp_path / "runs/one/t/source"), "target": "/elsewhere/target"}
     table = load_recipe(tiny_recipe).to_table()
-    table["data"] |= {"root": "runs/one/data", "train": [pairs, {"tsv": "a.tsv"}]}
+    table["data"] |= {"root": "runs/one/data", "train": [pairs, {"file": "a.tsv"}]}
     claim(run, parse_recipe(table, "tiny"))
     noted = tomllib.loads((run / "recipe.toml").read_text())["data"]
     assert noted["root"] == "{run}/data"
@@ -377,5 +377,5 @@ def test_what_lies_in_a_run_is_found_where_the_run_lies(
     assert isinstance(data, PairData)
     first, second = data.train
     assert (data.root, first.source) == (str(moved / "data"), str(moved / "t/source"))
-    assert (first.target, second.tsv) == ("/elsewhere/target", "a.tsv")
+    assert (first.target, second.file) == ("/elsewhere/target", "a.tsv")
     assert not changed_keys(moved, load_recipe(moved / "recipe.toml"))

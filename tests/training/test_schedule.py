@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from transduce.recipe.training import TrainingConfig
-from transduce.training.schedule import learning_rate
+from transduce.training.timed_schedule import learning_rate
 
 
 def rates(at: list[int], **table: Any) -> list[float]:

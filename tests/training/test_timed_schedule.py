@@ -19,8 +19,7 @@ from forked import start
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import read_log
 from transduce.training.progress import Progress
-from transduce.training.schedule import learning_rate
-from transduce.training.timed_schedule import EVENT, TimedSchedule
+from transduce.training.timed_schedule import EVENT, TimedSchedule, learning_rate
 
 Speed = Callable[[int], float]
 """Seconds that an update takes, by its number."""

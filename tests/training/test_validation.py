@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from random_models import sentences, translator
+from scores import bleu
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
 from transduce.data.pair_files import PairFiles
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.likelihood import dataset_likelihood
-from transduce.metrics.bleu import bleu
 from transduce.recipe.training import TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Dataset

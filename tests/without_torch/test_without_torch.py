@@ -16,7 +16,7 @@ import transduce
 from random_models import model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file, save_model_file
-from transduce.data.tokenizers.special_tokens import SPECIAL
+from transduce.data.tokenizers.text_ids import SPECIAL
 from transduce.kernels.native import multiplies_whole
 from transduce.pipeline.pipeline import Pipeline
 from transduce.without_torch.translator import load

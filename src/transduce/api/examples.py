@@ -98,7 +98,6 @@ def _has(names: Sequence[Any], pair: Sequence[Any]) -> bool:
 
 
 def _hint(names: Sequence[Any]) -> str:
-    """What to write, for example."""
     return f"columns={tuple(names[:2])!r}, for example" if len(names) > 1 else "it needs two columns"
 
 
@@ -110,8 +109,7 @@ def _listed(given: Any, name: str) -> Iterable[Any]:
         names = list(given.columns)
         return (dict(zip(names, row, strict=True)) for row in given.itertuples(index=False, name=None))
     if hasattr(given, "iter_rows") and hasattr(given, "columns"):  # polars, likewise
-        rows: Iterable[Any] = given.iter_rows(named=True)
-        return rows
+        return given.iter_rows(named=True)
     if isinstance(given, str | bytes | bytearray | Mapping | set | frozenset) or not isinstance(given, Iterable):
         raise InputError(f"{name}: {EXPECTED}; got {type(given).__name__}: {_shown(given)}.")
     return given

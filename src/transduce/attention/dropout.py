@@ -52,7 +52,6 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """x, any shape."""
         return dropout(x, self.rate) if self.training else x
 
     def extra_repr(self) -> str:

@@ -215,8 +215,7 @@ class LinearAttention(nn.Module):
         return torch.unflatten(x_BTD, -1, (self.heads, -1)).transpose(1, 2)
 
     def _join(self, read_BHTF: Tensor) -> Tensor:
-        joined_BTD: Tensor = self.output(read_BHTF.transpose(1, 2).flatten(2))
-        return joined_BTD
+        return self.output(read_BHTF.transpose(1, 2).flatten(2))
 
 
 class _FeatureMap(torch.autograd.Function):

@@ -12,15 +12,23 @@
 A recipe names one of these as `weighing`, or your own subclass of `Weighing` as `my_file:MyWeighing`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a query.
+
+Weights that can be exactly 0: sparsemax and entmax, as pure functions along the last axis.
+
+    entmax(e) = argmax over the simplex of p . e + H_a(p)        H_a the Tsallis entropy of order a
+    a -> 1 gives the softmax, a = 2 the sparsemax. For a > 1, keys far below the best get a weight of exactly 0.
+
+The solution is p_s = [(a - 1) e_s - tau]_+ ^ (1 / (a - 1)), so only the threshold tau has to be found. It is found
+outside autograd. Then p is computed again, differentiably, from the keys above the threshold, so the Jacobian is exact.
 """
 
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.entmax import entmax15, sparsemax
-from transduce.attention.monotonic import expected_alignment
 from transduce.attention.reinforce import active_choices
 from transduce.kernels.matmul import Linear
+
+BISECTIONS = 60  # halves [-1, 0] down to the rounding of fp64
 
 HALF_WINDOW = 10  # D of Luong et al. 2015
 
@@ -278,3 +286,119 @@ def _places(scores_BHTS: Tensor, allowed: Tensor | None) -> Tensor:
     if allowed is None:
         return torch.arange(keys, device=scores_BHTS.device, dtype=dtype)
     return allowed.expand(*allowed.shape[:-1], keys).cumsum(-1).to(dtype) - 1
+
+
+def sparsemax(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """The point of the simplex that is nearest to `scores` (Martins & Astudillo 2016, algorithm 1), exactly.
+
+    Args:
+        scores: (.., S), any float dtype; computed in fp32, or in fp64 for fp64 scores.
+        allowed: bool, broadcastable to scores, True = may get weight. Every row must have an allowed key.
+
+    Returns:
+        Weights (.., S) that sum to 1.
+    """
+    centred = _centred(scores, allowed)
+    inside = centred > _sparsemax_threshold(centred.detach())
+    total = centred.masked_fill(~inside, 0).sum(-1, keepdim=True)
+    threshold = (total - 1) / inside.sum(-1, keepdim=True)
+    return (centred - threshold).masked_fill(~inside, 0).clamp(min=0)
+
+
+def entmax15(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """Entmax with a = 1.5, exactly, by sorting (Peters et al. 2019, algorithm 2). Arguments as for `sparsemax`."""
+    centred = _centred(scores, allowed) / 2
+    inside = centred > _entmax15_threshold(centred.detach())
+    count = inside.sum(-1, keepdim=True)
+    mean = centred.masked_fill(~inside, 0).sum(-1, keepdim=True) / count
+    spread = (centred - mean).masked_fill(~inside, 0).square().sum(-1, keepdim=True)
+    threshold = mean - ((1 - spread) / count).sqrt()
+    return (centred - threshold).masked_fill(~inside, 0).clamp(min=0).square()
+
+
+def entmax(scores: Tensor, alpha: float, allowed: Tensor | None = None) -> Tensor:
+    """Entmax of any order alpha > 1, by bisection (Blondel et al. 2019, algorithm 1). Otherwise like `sparsemax`.
+
+    The last step is a Newton step through which the gradient flows. It gives d tau as the implicit function theorem
+    does, so first derivatives are exact. Second derivatives are not.
+    """
+    assert alpha > 1, "entmax of order 1 is the softmax"
+    centred = _centred(scores, allowed) * (alpha - 1)
+    low = _bisected(centred.detach(), alpha)
+    inside = centred > low
+    excess = _power(centred - low, inside, 1 / (alpha - 1)).sum(-1, keepdim=True) - 1
+    slope = _power(centred - low, inside, 1 / (alpha - 1) - 1).sum(-1, keepdim=True) / (alpha - 1)
+    return _power(centred - low - excess / slope.detach(), inside, 1 / (alpha - 1))
+
+
+def _centred(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Scores minus the maximum of their row, which changes no weight; -inf where not allowed."""
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    return scores - scores.detach().amax(-1, keepdim=True)
+
+
+def _sparsemax_threshold(centred: Tensor) -> Tensor:
+    ordered = centred.sort(-1, descending=True).values
+    count = torch.arange(1, centred.shape[-1] + 1, device=centred.device)
+    total = ordered.cumsum(-1)
+    support = (1 + count * ordered > total).sum(-1, keepdim=True)
+    return (total.gather(-1, support - 1) - 1) / support
+
+
+def _entmax15_threshold(centred: Tensor) -> Tensor:
+    # The best key is at 0 and the threshold at -1 or above, so any value below -1 gives the same weights.
+    ordered = centred.clamp(min=-2).sort(-1, descending=True).values
+    count = torch.arange(1, centred.shape[-1] + 1, device=centred.device)
+    mean = ordered.cumsum(-1) / count
+    spread = count * (ordered.square().cumsum(-1) / count - mean.square())
+    threshold = mean - ((1 - spread) / count).clamp(min=0).sqrt()
+    support = (threshold <= ordered).sum(-1, keepdim=True)
+    return threshold.gather(-1, support - 1)
+
+
+def _bisected(centred: Tensor, alpha: float) -> Tensor:
+    """The threshold, or slightly less, so that the weights sum to 1 or slightly more."""
+    low = torch.full_like(centred[..., :1], -1)
+    high = torch.zeros_like(low)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        mass = ((centred - middle).clamp(min=0) ** (1 / (alpha - 1))).sum(-1, keepdim=True)
+        low, high = torch.where(mass >= 1, middle, low), torch.where(mass >= 1, high, middle)
+    return low
+
+
+def _power(base: Tensor, inside: Tensor, exponent: float) -> Tensor:
+    """base ^ exponent where `inside`, 0 elsewhere. The power is never evaluated where base is not positive."""
+    inside = inside & (base > 0)
+    raised: Tensor = base.masked_fill(~inside, 1) ** exponent
+    return raised.masked_fill(~inside, 0)
+
+
+def expected_alignment(stop_BHTS: Tensor, previous_BHTS: Tensor) -> Tensor:
+    """alpha (B, H, T, S): the probability of stopping at each key (Raffel et al. 2017, equations 13 and 14).
+
+        q_s = (1 - p_{s-1}) q_{s-1} + previous_s,   alpha_s = p_s q_s
+
+    A query that stops nowhere reads nothing. The sum of alpha is lower than that of `previous` by this probability, for
+    this query and all later ones.
+
+    The paper solves the recurrence by dividing by prod (1 - p), which overflows on long inputs. Here, two adjacent
+    stretches of keys are joined into one, log2(S) times. This uses only products and sums of numbers in [0, 1], so
+    nothing overflows, cancels or is clipped.
+
+    Args:
+        stop_BHTS: p.
+        previous_BHTS: alpha of the previous query; for the first query, 1 at the first key and 0 elsewhere.
+    """
+    reached_BHTS = previous_BHTS
+    passed_BHTS = torch.cat((torch.zeros_like(stop_BHTS[..., :1]), 1 - stop_BHTS[..., :-1]), -1)
+    stretch = 1
+    while stretch < stop_BHTS.shape[-1]:
+        from_before = passed_BHTS[..., stretch:] * reached_BHTS[..., :-stretch]
+        reached_BHTS = torch.cat((reached_BHTS[..., :stretch], reached_BHTS[..., stretch:] + from_before), -1)
+        further = passed_BHTS[..., stretch:] * passed_BHTS[..., :-stretch]
+        passed_BHTS = torch.cat((passed_BHTS[..., :stretch], further), -1)
+        stretch *= 2
+    return stop_BHTS * reached_BHTS

@@ -166,7 +166,6 @@ class NoPositions(nn.Module):
     """Adds nothing: for relative positions, and for models without positions."""
 
     def forward(self, x_BTD: Tensor, offset: int = 0) -> Tensor:
-        """x itself."""
         return x_BTD
 
 

@@ -6,7 +6,7 @@
     t5       e_ts = score(q_t, k_s) + b_h[bucket(s - t)]                                         (Raffel et al. 2020)
 
 A recipe names one of these in `model.positions`, or your own subclass of `Relative` as `my_file:MyPositions`. Each
-works with any score and normalizer. Positions on two-dimensional grids are in `transduce.attention.grid`.
+works with any score and normalizer. Positions on two-dimensional grids are in `transduce.attention.convolution`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a head, K distinct distances or buckets.
 """
@@ -58,7 +58,6 @@ class Relative(nn.Module):
 
     @property
     def turns_back(self) -> bool:
-        """Whether `turn_back` belongs to `turn`."""
         return type(self).turn is Relative.turn or type(self).turn_back is not Relative.turn_back
 
     def bias(self, query_BHTE: Tensor, keys: int, offset: int) -> Tensor | None:

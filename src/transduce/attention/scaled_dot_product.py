@@ -62,7 +62,7 @@ def attend(
         dropout_rate: dropout rate on the weights.
         bias: added to the scores, broadcastable to (B, H, T, S); None = no bias.
     """
-    if _fused_is_faster(query_BHTE, key_BGSE):
+    if query_BHTE.device.type != "cpu" or key_BGSE.shape[2] >= FUSED_FROM_KEYS:
         key_BHSE, value_BHSF = (spread(each, query_BHTE.shape[1]) for each in (key_BGSE, value_BGSF))
         mask = allowed if bias is None else _masking_bias(query_BHTE, key_BGSE, allowed, bias)
         return F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSF, mask, dropout_rate)
@@ -143,7 +143,3 @@ def _masking_bias(query_BHTE: Tensor, key_BGSE: Tensor, allowed: Tensor | None, 
     shape = (*query_BHTE.shape[:3], key_BGSE.shape[2])
     masked = bias if allowed is None else torch.where(allowed, bias, -torch.inf)
     return masked.to(query_BHTE.dtype).expand(shape)
-
-
-def _fused_is_faster(query_BHTE: Tensor, key_BGSE: Tensor) -> bool:
-    return query_BHTE.device.type != "cpu" or key_BGSE.shape[2] >= FUSED_FROM_KEYS

@@ -131,8 +131,7 @@ class Additive(AttentionScore):
 
     def keys(self, key_BHSF: Tensor) -> Tensor:
         """U k, (B, H, S, A)."""
-        projected: Tensor = self.key(key_BHSF)
-        return projected
+        return self.key(key_BHSF)
 
     def forward(self, query_BHTE: Tensor, keys: Tensor, previous_BHTS: Tensor | None = None) -> Tensor:
         """(B, H, T, S)."""
@@ -160,5 +159,4 @@ class LocationAware(Additive):
         if previous_BHTS is None:
             return self.location.bias
         filtered_NCS = self.filters(previous_BHTS.flatten(0, 2)[:, None].to(self.location.weight.dtype))
-        located: Tensor = self.location(filtered_NCS.mT).unflatten(0, previous_BHTS.shape[:3])
-        return located
+        return self.location(filtered_NCS.mT).unflatten(0, previous_BHTS.shape[:3])

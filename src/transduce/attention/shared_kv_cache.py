@@ -92,7 +92,6 @@ class Shared:
         self.source, self.allowed_B11S, self.family = source, allowed_B11S, family
 
     def reordered(self, row_M: Tensor) -> "Shared":
-        """For the hypotheses `row_M`."""
         family, left_B, _ = self.family.selected(row_M)
         if left_B is None:
             return Shared(self.source, self.allowed_B11S, family)
@@ -100,7 +99,6 @@ class Shared:
         return Shared(KeyValue(key, value), allowed, family)
 
     def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
-        """See `Attended`."""
         return _read(query_NH1E, self.source, self.allowed_B11S, None, self.family.groups, openly)
 
 
@@ -122,7 +120,6 @@ class Branch:
         return Branch(self.store.added(before.columns, KeyValue(*added)), after)
 
     def reordered(self, row_M: Tensor) -> "Branch":
-        """For the hypotheses `row_M`."""
         family, left_B, column_BC = self.family.selected(row_M)
         store = self.store if left_B is None else self.store.of_sources(left_B)
         return Branch(store if column_BC is None else store.of_columns(column_BC), family)
@@ -201,7 +198,6 @@ class KeyValueStore:
         self.room, self._used = room, used
 
     def first(self, columns: int) -> KeyValue:
-        """The first columns."""
         key_BGCE, value_BGCE = self.room
         return KeyValue(key_BGCE[:, :, :columns], value_BGCE[:, :, :columns])
 

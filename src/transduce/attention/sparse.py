@@ -81,8 +81,7 @@ def flex_attend(
     from torch.nn.attention.flex_attention import flex_attention
 
     blocks = _block_mask(pattern, stride, query_BHTE.shape[2], str(query_BHTE.device))
-    output_BHTF: Tensor = (kernel or flex_attention)(query_BHTE, key_BHTE, value_BHTF, block_mask=blocks)
-    return output_BHTF
+    return (kernel or flex_attention)(query_BHTE, key_BHTE, value_BHTF, block_mask=blocks)
 
 
 @cache

@@ -257,7 +257,6 @@ def _mark(right: bool) -> "Text":
 
 
 def _share(right: list[bool]) -> "Text":
-    """Per cent, and the counts."""
     from rich.text import Text
 
     count = sum(right)

@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from transduce.cli import data_files, examined, options
+from transduce.cli import data_files, options
 from transduce.core.destination import check_output
 from transduce.core.errors import InputError
 from transduce.core.printable import printable_json
@@ -18,6 +18,7 @@ from transduce.core.printable import printable_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from transduce.data.pair_data import PairData
     from transduce.data.speech.recordings import Recordings
     from transduce.doctor import Cleaned, Report, ScannedFile
     from transduce.doctor.scan import Progress, Scanner
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from transduce.recipe.recipe import Recipe
 
     Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
+
+
+Sides = tuple["ScannedFile", "ScannedFile"]
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
@@ -105,14 +109,14 @@ def doctor(
     Exit code 0: no finding of severity "error". 1: at least one. 2: wrong arguments or files.
     """
     held_out, cleans = (test_source, test_target), (clean_source, clean_target)
-    if recipe is not None and tsv is None and source is None and examined.is_data(recipe, separator):
+    if recipe is not None and tsv is None and source is None and is_data(recipe, separator):
         recipe, source = None, recipe
     named = data_files.named_files(
         source or tsv or Path(), target, source_column, target_column, source_separator, separator, languages
     )
     if recipe is not None:
         _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out])
-        _of_recipe(examined.recipe_at(recipe, trust_code), recipe, cleans, _scanner(engine, workers), as_json)
+        _of_recipe(recipe_at(recipe, trust_code), recipe, cleans, _scanner(engine, workers), as_json)
         return
     _check_arguments((source, target), tsv, text, held_out, cleans)
     _check_columns((source, target), tsv, text, test_tsv, held_out, named, column)
@@ -137,23 +141,23 @@ def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
     return scanner_on(engine_of(engine, workers=workers))
 
 
-def _corpus(named: "Named") -> "examined.ExaminedPairs":
+def _corpus(named: "Named") -> "ExaminedPairs":
     try:
-        return examined.of_named(named)
+        return of_named(named)
     except InputError as error:
         raise InputError([*error.problems, *_single(named)]) from error
 
 
 def _tests(named: "Named", source: Path | None, target: Path | None) -> "Tests":
     """The sides of the test set. A file of pairs is read as that of the corpus is: with the same columns."""
-    if source is not None and target is None and examined.is_data(source, named.separator):
+    if source is not None and target is None and is_data(source, named.separator):
         return _corpus(replace(named, source=source, target=None)).sides
     return source, target
 
 
 def _single(named: "Named") -> list[str]:
     """Advice where one text is named that has no other side."""
-    alone = named.target is None and named.source.is_file() and not examined.is_data(named.source)
+    alone = named.target is None and named.source.is_file() and not is_data(named.source)
     return ["To examine a single text: --text."] if alone else []
 
 
@@ -161,8 +165,8 @@ def _of_text(text: Path, column: int | None, test: Path | None, scanner: "Scanne
     from transduce.cli.text import libraries_on_stderr
     from transduce.doctor import examine_text
 
-    has_columns = test is not None and examined.is_data(test)
-    unlike = test is not None and column is None and has_columns != examined.is_data(text)
+    has_columns = test is not None and is_data(test)
+    unlike = test is not None and column is None and has_columns != is_data(text)
     tested = _texts(test, column if has_columns else None) if test and not unlike else None
     with libraries_on_stderr(), _progress([text]) as progress:
         report = examine_text(_texts(text, column), tested, progress, scanner)
@@ -193,13 +197,13 @@ def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", 
             raise InputError("--clean-source and --clean-target are for pairs of texts, not for recordings.")
         _tell([_of_recordings(recordings)], None, as_json)
     elif pairs := pairs_of(recipe):
-        _examine(examined.of_data(pairs), (None, None), cleans, scanner, as_json)
+        _examine(of_data(pairs), (None, None), cleans, scanner, as_json)
     else:
-        raise InputError(f"{path}: expected a recipe of translation or speech_recognition. {examined.ADVICE}")
+        raise InputError(f"{path}: expected a recipe of translation or speech_recognition. {ADVICE}")
 
 
 def _examine(
-    corpora: "list[examined.ExaminedPairs]",
+    corpora: "list[ExaminedPairs]",
     tests: "Tests",
     cleans: "Two",
     scanner: "Scanner",
@@ -213,7 +217,7 @@ def _examine(
     if any(cleans) and len(corpora) > 1:
         raise InputError("--clean-source and --clean-target are for one corpus; name it with --source and --target.")
     for output in cleans:
-        check_output(output, [*examined.files_of(corpora), *map(_path, tests)])
+        check_output(output, [*files_of(corpora), *map(_path, tests)])
     for note in (note for each in corpora for note in each.notes):
         tell(note)
     with libraries_on_stderr(), _progress([side.path for each in corpora for side in each.sides]) as progress:
@@ -230,7 +234,9 @@ def _path(file: "Path | ScannedFile | None") -> Path | None:
 
 def _tell(reports: "list[Report]", cleaned: "Cleaned | None", as_json: bool) -> None:
     if as_json:
-        _print_json(reports, cleaned)
+        answers = [report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None} for report in reports]
+        answer = json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2)
+        typer.echo(printable_json(answer))
     else:
         for report in reports:
             _print_tables(report, cleaned)
@@ -329,12 +335,6 @@ def _progress(paths: list[Path], unit: str = "lines") -> "Iterator[Progress]":
         yield advance
 
 
-def _print_json(reports: "list[Report]", cleaned: "Cleaned | None") -> None:
-    answers = [report.to_dict() | {"cleaned": cleaned.to_dict() if cleaned else None} for report in reports]
-    answer = json.dumps(answers if len(answers) > 1 else answers[0], ensure_ascii=False, indent=2)
-    typer.echo(printable_json(answer))
-
-
 def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
     from transduce.doctor.report import plural
     from transduce.runtime.console import make_console
@@ -372,3 +372,64 @@ def _findings_table(report: "Report") -> "Table":
             ", ".join(f"{line:,}" for line in finding.lines[:LINES_SHOWN]),
         )
     return table
+
+
+@dataclass(frozen=True)
+class ExaminedPairs:
+    """One training corpus. tests: the held-out sets by name, validation too. notes: what to tell, in sentences."""
+
+    sides: Sides
+    tests: dict[str, Sides] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def is_data(path: Path, separator: str | None = None) -> bool:
+    """Whether pairs lie at a path, where a recipe may be named too; separator: as of `looks_like_data`."""
+    from transduce.planning import inputs
+
+    return inputs.is_data(path) or inputs.looks_like_data(path, separator)
+
+
+def of_named(named: "Named") -> ExaminedPairs:
+    """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
+    from transduce.doctor.examine import sides_of
+    from transduce.planning.inputs import named_inputs, pair_files
+
+    inputs = named_inputs(named)
+    validation = {"validation": inputs.validation} if inputs.validation else {}
+    held_out = validation | {f"test {name}": files for name, files in inputs.tests.items()}
+    tests: dict[str, Sides] = {name: sides_of(pair_files(files), Path()) for name, files in held_out.items()}
+    return ExaminedPairs(sides_of(pair_files(inputs.train), Path()), tests, inputs.notes)
+
+
+def of_data(data: "PairData") -> list[ExaminedPairs]:
+    """What a recipe names. Raises InputError for patterns that no files match."""
+    from transduce.doctor.examine import sides_of
+
+    root = Path(data.root)
+    validation = {"validation": data.validation} if data.validation else {}
+    held_out = validation | {f"test {name}": files for name, files in data.test.items()}
+    tests: dict[str, Sides] = {name: sides_of(files, root) for name, files in held_out.items()}
+    return [ExaminedPairs(sides_of(files, root), tests) for files in data.corpora()]
+
+
+def files_of(corpora: list[ExaminedPairs]) -> Iterator[Path]:
+    """All files of the corpora and of their own tests."""
+    for each in corpora:
+        yield from (side.path for sides in (each.sides, *each.tests.values()) for side in sides)
+
+
+def recipe_at(path: Path, trust_code: bool = False) -> "Recipe":
+    """A recipe, or that of a run directory. Raises InputError for anything else."""
+    from transduce.recipe.recipe import RESOLVED, load_recipe, load_run_recipe
+
+    if path.is_dir():
+        if not (path / RESOLVED).exists():
+            raise InputError(f"{path}: holds neither a recipe.toml nor files such as train.en and train.sw.")
+        return load_run_recipe(path / RESOLVED, trust_code=trust_code)
+    if path.is_file() and path.suffix != ".toml":
+        raise InputError(f"{path}: expected a recipe (.toml), a run directory or pairs. {ADVICE}")
+    return load_recipe(path, trust_code=trust_code)
+
+
+ADVICE = "For files of text give --source and --target, --tsv or --text."

@@ -122,7 +122,7 @@ def _held_out(path: Path, trust_code: bool) -> "Text | None":
     """The run's own text; None, and told, where there is none."""
     from transduce.cli.text import tell_red
     from transduce.core.errors import InputError
-    from transduce.interop.held_out import held_out_text
+    from transduce.interop.parity import held_out_text
 
     try:
         return held_out_text(path, trust_code=trust_code)

@@ -41,8 +41,8 @@ def new(
     from transduce.core.overrides import apply_overrides
     from transduce.core.trust import allow_code
     from transduce.planning.plan import make_plan
+    from transduce.planning.planned_run import decisions_table, recipe_text
     from transduce.planning.promise import parse_minutes
-    from transduce.planning.writing import decisions_table, recipe_text
     from transduce.runtime.console import make_console
     from transduce.runtime.devices import use_device
     from transduce.training.display import Display

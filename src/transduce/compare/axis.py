@@ -78,7 +78,6 @@ class AxisConfig(Config):
 
     @property
     def labels(self) -> list[str]:
-        """Of the places."""
         if not self.lengths:
             return [f"{place:,}" for place in self.places]
         firsts = [1, *(length + 1 for length in self.lengths)]

@@ -53,7 +53,6 @@ class Training(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people."""
         return f"{self.variant}, seed {self.seed}"
 
 

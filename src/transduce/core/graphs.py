@@ -42,7 +42,6 @@ class SparseRows(NamedTuple):
         return len(self.column_starts) - 1
 
     def to(self, device: torch.device) -> Self:
-        """All of it on `device`."""
         return type(self)(*(each.to(device) for each in self))
 
 
@@ -89,7 +88,6 @@ class Graphs(NamedTuple):
         return type(self)(self.features[begin:end], *edges, self.sizes[place])
 
     def to(self, device: torch.device) -> Self:
-        """All of it on `device`."""
         features, chosen = self.features.to(device), None if self.chosen is None else self.chosen.to(device)
         source, target, sizes = (each.to(device) for each in (self.source, self.target, self.sizes))
         return self._replace(features=features, source=source, target=target, sizes=sizes, chosen=chosen)

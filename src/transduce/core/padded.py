@@ -24,7 +24,6 @@ class Padded(NamedTuple):
         return torch.arange(self.values.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
     def to(self, device: torch.device) -> Self:
-        """Both tensors on `device`."""
         return self._replace(values=self.values.to(device), lengths=self.lengths.to(device))
 
 

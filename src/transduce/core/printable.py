@@ -11,7 +11,7 @@ STEERS_IN_JSON = re.compile(r"[\x7f-\x9f]")  # the rest is escaped by JSON itsel
 
 def printable(text: str) -> str:
     r"""The same with `\x1b` for the escape character, and so on: names in a stranger's file may hold anything."""
-    return STEERS.sub(lambda found: _spelt(found[0]), text)
+    return STEERS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def printable_line(text: str) -> str:
@@ -28,7 +28,3 @@ def listed(names: Sequence[object], most: int = 20) -> str:
     """The first of some names as a message shows them: a file may hold any number, of any length."""
     shown = [name if len(name) <= SHOWN else f"{name[:SHOWN]}…" for name in map(str, names[:most])]
     return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
-
-
-def _spelt(character: str) -> str:
-    return character.encode("unicode_escape").decode()

@@ -125,7 +125,6 @@ class Algorithm:
 
 
 def scaled(repeats: int) -> float:
-    """The number as an input."""
     mean, deviation = (REPEATS + 1) / 2, math.sqrt((REPEATS**2 - 1) / 12)
     return (repeats - mean) / deviation
 

@@ -218,7 +218,6 @@ class SizedBatches:
         self._size, self._seed = size, seed
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Rows]:
-        """See `Batches`."""
         random = np.random.Generator(np.random.PCG64([self._seed, number]))
         order = _shuffled(len(self.stores[0]), random)
         batches = (order[first : first + self._size] for first in range(0, len(order), self._size))

@@ -31,7 +31,6 @@ class CharacterProfile:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "CharacterProfile":
-        """That of these texts."""
         return cls.of_counted(counted(texts))
 
     @classmethod
@@ -49,7 +48,6 @@ class CharacterProfile:
 
     @cached_property
     def characters(self) -> frozenset[str]:
-        """All of them."""
         return self.others.union(self.counts)
 
     def unseen(self, characters: "Counter[str]") -> float:

@@ -52,7 +52,6 @@ class Batch(NamedTuple):
 
     @property
     def device(self) -> torch.device:
-        """Where it lies."""
         return leaves(self.targets)[0].device
 
     def sequences(self) -> list[Padded]:
@@ -66,7 +65,6 @@ class Batch(NamedTuple):
         return Batch(inputs, targets, int(units_of_each(targets).sum()), self.follows, state)
 
     def to(self, device: torch.device) -> "Batch":
-        """Everything on `device`."""
         sides = (self.inputs, self.targets, self.state)
         inputs, targets, state = (map_tree(lambda each: each.to(device), side) for side in sides)
         return Batch(inputs, targets, self.units, self.follows, state)

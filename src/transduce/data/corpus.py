@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -10,7 +12,6 @@ from pydantic import Field
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.data.chosen_pairs import chosen_numbers
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
 from transduce.data.formats import Key
@@ -70,7 +71,6 @@ class TextFile(Config):
 
     @property
     def names(self) -> dict[str, str]:
-        """The file, by its key."""
         return {"text": self.text}
 
     def evaluate_options(self, root: Path) -> list[str]:
@@ -246,3 +246,14 @@ def _read_columns(files: PairFiles, path: Path) -> Iterator[tuple[int, str, str]
     separator = separator_of(files.source_separator)
     rows = files.reader.rows(path, files.keys)
     return ((number, separator.join(sources), target) for number, (*sources, target) in rows)
+
+
+def chosen_numbers(count: int, pairs: int, path: Path) -> set[int]:
+    """The numbers, from 1, of `count` of the pairs. Raises InputError where there are fewer in `path`."""
+    if count > pairs:
+        raise InputError(f"{path} has {pairs:,} pairs; data.train.pairs asks for {count:,}.")
+    return set(nsmallest(count, range(1, pairs + 1), key=_hashed))
+
+
+def _hashed(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=8).digest()

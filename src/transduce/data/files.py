@@ -83,7 +83,6 @@ class _CountedFile(io.FileIO):
     count = 0
 
     def readinto(self, buffer: Any) -> int:
-        """As that of any file."""
         read = super().readinto(buffer) or 0
         self.count += read
         return read

@@ -103,7 +103,6 @@ class Dropped:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Dropped":
-        """What `to_dict` gave."""
         dropped = cls()
         dropped.kept, dropped.counts, dropped.lines = (
             values["kept"],

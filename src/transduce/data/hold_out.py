@@ -109,11 +109,9 @@ class Split:
     tagged: int = 0
 
     def count(self, part: int) -> int:
-        """Pairs of a part."""
         return sum(int((each == part).sum()) for each in self.parts)
 
     def report(self) -> str:
-        """One sentence for people."""
         near = f", {self.near:,} of which nearly repeat one that was drawn" if self.near else ""
         told = ""
         if self.tagged:

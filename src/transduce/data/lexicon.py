@@ -162,8 +162,7 @@ class _Links(NamedTuple):
         """How often each of its different links is expected to be a translation, their probabilities being t."""
         share_L = t[self.of]
         share_L /= np.repeat(np.add.reduceat(share_L, _ends(self.width)[:-1]), self.width)
-        count: Reals = np.bincount(self.of, share_L, minlength=len(t)).astype(np.float64, copy=False)
-        return count
+        return np.bincount(self.of, share_L, minlength=len(t)).astype(np.float64, copy=False)
 
 
 def _chunks(

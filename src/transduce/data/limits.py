@@ -96,7 +96,6 @@ class BoundedStream:
         return block
 
     def close(self) -> None:
-        """Closes what it reads, too."""
         self._stream.close()
         if self._beneath:
             self._beneath.close()

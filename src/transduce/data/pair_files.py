@@ -151,7 +151,6 @@ class PairFiles(Config):
 
     @property
     def names(self) -> dict[str, str]:
-        """The files, by key."""
         return {key: name for key in FILES if (name := getattr(self, key)) is not None}
 
     def paths(self, root: Path) -> list[Path]:

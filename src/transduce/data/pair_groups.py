@@ -52,7 +52,6 @@ class Pairs:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return sum(int(each.sum()) for each in self.chosen)
 
     def by_entry(self, parts: Parts) -> list[Parts]:
@@ -165,7 +164,6 @@ class FirstPairGroups(PairGroups):
 
     @staticmethod
     def hashed(sides_N2: Hashes) -> Hashes:
-        """A hash of each pair."""
         return _mixed(sides_N2[:, 0], sides_N2[:, 1])
 
     def staying(self, wanted: int, half: bool) -> Mask | None:
@@ -176,7 +174,6 @@ class FirstPairGroups(PairGroups):
         return None if 2 * self.sizes[large].sum() > self.sizes.sum() else large
 
     def large(self, wanted: int) -> Mask:
-        """None."""
         return np.zeros(len(self.sizes), bool)
 
 

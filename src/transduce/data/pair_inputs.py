@@ -60,12 +60,10 @@ class PairTable:
     columns: Sequence[Key]
 
     def has(self, key: Key) -> bool:
-        """Whether it has a column."""
         return self.format.place(self.path, key, self.columns) is not None
 
     @property
     def named(self) -> bool:
-        """Whether its columns have names."""
         return not isinstance(self.columns, range)
 
     def __str__(self) -> str:
@@ -242,7 +240,6 @@ def _pairs(files: PairFiles, table: PairTable, answered: bool) -> Iterator[tuple
 
 
 def _missing(table: PairTable, targets: Sequence[Key]) -> str:
-    """Why there are no targets."""
     if len(targets) > 1:
         return f"the recipe has several columns of targets: {', '.join(map(str, targets))}. {TWO_FILES}"
     counted = " (counted from 0)" if isinstance(targets[0], int) else ""

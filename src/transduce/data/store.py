@@ -69,7 +69,6 @@ class Store:
         return np.diff(self._view(field, block)[0]).astype(np.int64)
 
     def all_lengths(self, field: str) -> NDArray[np.int64]:
-        """The same of all examples."""
         return np.concatenate([np.zeros(0, np.int64), *(self.lengths(field, block) for block in range(self.blocks))])
 
     def read(self, field: str, rows: NDArray[np.int64]) -> list[Ids]:
@@ -92,7 +91,6 @@ class Store:
         self._views: dict[tuple[str, int], tuple[NDArray[np.int32], Ids]] = {}
 
     def _mapped(self) -> Any:
-        """Arrow's reader of the file."""
         held = self._held = self._held or _open(self.path)
         return held[1]
 
@@ -294,10 +292,8 @@ def _numbers(values: Any) -> Ids:
     import pyarrow
 
     if isinstance(values, pyarrow.FixedSizeListArray):
-        frames: NDArray[np.float32] = values.flatten().to_numpy().reshape(-1, values.type.list_size)
-        return frames
-    ids: Ids = values.to_numpy()
-    return ids
+        return values.flatten().to_numpy().reshape(-1, values.type.list_size)
+    return values.to_numpy()
 
 
 def _checksum(columns: Iterable[tuple[NDArray[np.int32], Ids]]) -> int:

@@ -1,8 +1,9 @@
 """A running text as parallel streams, read in order, so that a state can be carried from batch to batch.
 
-The rows of a text (`transduce.data.streams.windows`) are cut into as many contiguous streams of equal length as a batch
-has rows. Batch t holds the t-th row of every stream. Nothing is left out: where the rows cannot be shared evenly, the
-last batch holds a row of the first streams only. The text's last row, which may be short, is the last of its stream.
+The rows of a text (`transduce.data.encoding.windows`) are cut into as many contiguous streams of equal length as a
+batch has rows. Batch t holds the t-th row of every stream. Nothing is left out: where the rows cannot be shared evenly,
+the last batch holds a row of the first streams only. The text's last row, which may be short, is the last of its
+stream.
 """
 
 from collections.abc import Iterator

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
-from transduce.data.tokenizers.special_tokens import SPECIAL
-from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import SPECIAL, Tokenizer
 
 LANGUAGE = re.compile(r">>(\S+)<<")
 

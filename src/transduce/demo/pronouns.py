@@ -61,7 +61,6 @@ class Look:
 
     @property
     def weight(self) -> float:
-        """That of the noun."""
         return float(self.weights[self.noun])
 
 

@@ -92,8 +92,7 @@ def _dominant(counts_LS: NDArray[np.int64], scripts: list[str]) -> NDArray[np.in
     if counts_LS.shape[1] == 1:
         return np.zeros(len(counts_LS), np.int64)
     order = np.array(sorted(range(1, len(scripts)), key=scripts.__getitem__))
-    best: NDArray[np.int64] = order[counts_LS[:, order].argmax(axis=1)]
-    return best
+    return order[counts_LS[:, order].argmax(axis=1)]
 
 
 def script_of(character: str) -> str:

@@ -15,10 +15,9 @@ from transduce.data.files import writing
 from transduce.doctor.characters import without_odd
 from transduce.doctor.examine import File
 from transduce.doctor.lines import ScannedFile, as_text_file
-from transduce.doctor.markup import without_entities
 from transduce.doctor.report import Report, Rows
 from transduce.doctor.scan import Progress, in_silence
-from transduce.doctor.writing import repaired
+from transduce.doctor.writing import repaired, without_entities
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class Cleaned:
     mended: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
         return {"written": self.written, "dropped": self.dropped, "mended": self.mended}
 
 

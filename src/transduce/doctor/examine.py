@@ -1,15 +1,17 @@
 """The examination: scan every file once, find where the sides slip, run every check, fetch examples."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from transduce.core.errors import InputError
+from transduce.data.corpus import read_pairs
+from transduce.data.pair_files import PairFiles
 from transduce.doctor.alignment import mended
 from transduce.doctor.characters import odd_bit
-from transduce.doctor.lines import ScannedFile, as_text_file
+from transduce.doctor.lines import LineSample, ScannedFile, as_text_file, column_of
 from transduce.doctor.pair_checks import (
     Hashes,
     Paired,
@@ -24,8 +26,7 @@ from transduce.doctor.pair_checks import (
 )
 from transduce.doctor.report import Finding, Mask, Report, Severity, worst_first
 from transduce.doctor.scan import Progress, ScannedSide, Scanner, in_silence, of_single_words, scan
-from transduce.doctor.shift import align
-from transduce.doctor.shift_findings import check_alignment
+from transduce.doctor.shift import align, check_alignment
 from transduce.doctor.side_checks import check_side, endless_mask, foreign_mask
 from transduce.doctor.writing import not_looked_for
 
@@ -114,7 +115,6 @@ def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
 
 
 def _not_looked_for(sides: dict[str, ScannedSide]) -> list[str]:
-    """Each thing once."""
     return list(dict.fromkeys(each for side in sides.values() for each in not_looked_for(side.marks)))
 
 
@@ -194,3 +194,35 @@ def visible(text: str) -> str:
     """Text as it can be shown on one line: what cannot be seen is escaped, what is too long is cut."""
     shown = "".join(c if c.isprintable() and not odd_bit(c) else c.encode("unicode_escape").decode() for c in text)
     return shown if len(shown) <= EXAMPLE_CHARACTERS else shown[: EXAMPLE_CHARACTERS - 3] + "..."
+
+
+@dataclass(frozen=True)
+class PairSide(LineSample):
+    """One side of pairs, each text in one line; several columns are joined as they are learnt."""
+
+    files: PairFiles | None = None
+    root: Path = Path()
+    side: int = 0
+
+    def whole(self) -> Iterator[bytes]:
+        """The texts of this side. Raises InputError as `read_pairs`."""
+        assert self.files is not None
+        return (pair[self.side].replace("\n", " ").encode() for _, *pair in read_pairs(self.files, self.root))
+
+    def __str__(self) -> str:
+        return f"{self.path}, {'target' if self.side else 'source'}"
+
+
+def sides_of(files: PairFiles, root: Path) -> tuple[LineSample, LineSample]:
+    """Source and target. Lines of text files and cells of single columns may be anything, which is examined.
+
+    Other sides raise InputError, when they are read, for rows that are none.
+    """
+    paths = files.paths(root)
+    if files.of_two_files:
+        return LineSample(paths[0]), LineSample(paths[1])
+    if files.format_name == "tsv" and len(files.sources) == 1:
+        separator = files.separator or "\t"
+        return column_of(paths[0], files.sources[0], separator), column_of(paths[0], files.target_column, separator)
+    source = PairSide(paths[0], header=files.reader.header(paths[0]), files=files, root=root)
+    return source, replace(source, side=1)

@@ -82,7 +82,6 @@ class LineSample(ScannedFile):
             at = max(start, at) + self.length
 
     def whole(self) -> Iterator[bytes]:
-        """All lines."""
         return super().raw_lines()
 
     def count(self) -> int:

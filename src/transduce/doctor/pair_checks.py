@@ -30,7 +30,6 @@ class Paired:
 
     @property
     def exact(self) -> Hashes:
-        """A hash of each pair."""
         return pair_hash(self.source.exact[self.pairs.source_rows], self.target.exact[self.pairs.target_rows])
 
     def lengths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -61,8 +60,7 @@ def copy_mask(paired: Paired) -> Mask:
     """Pairs whose target is the source again, apart from case; short ones (names, numbers) are let be."""
     words = paired.source.words
     long = (spoken_letters(paired.source) >= COPY_LETTERS) & (words.per_line() >= COPY_WORDS) & (not words.by_character)
-    copied: Mask = same_mask(paired) & long[paired.pairs.source_rows]
-    return copied
+    return same_mask(paired) & long[paired.pairs.source_rows]
 
 
 def same_mask(paired: Paired) -> Mask:
@@ -79,8 +77,7 @@ def ratio_mask(paired: Paired) -> Mask:
     if not spoken.any():
         return np.zeros(len(source), np.bool_)
     ratio = np.log((target + RATIO_SLACK) / (source + RATIO_SLACK))
-    off: Mask = spoken & (np.abs(ratio - np.median(ratio[spoken])) > np.log(RATIO))
-    return off
+    return spoken & (np.abs(ratio - np.median(ratio[spoken])) > np.log(RATIO))
 
 
 def duplicate_mask(paired: Paired) -> Mask:

@@ -47,7 +47,6 @@ class Finding:
     examples: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
         return {
             "kind": self.kind,
             "severity": self.severity.value,
@@ -90,7 +89,6 @@ class Report:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def of_kind(self, kind: str) -> list[Finding]:
-        """The findings of one kind."""
         return [finding for finding in self.findings if finding.kind == kind]
 
     def to_dict(self) -> dict[str, Any]:

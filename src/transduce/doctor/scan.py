@@ -155,8 +155,7 @@ def _renumbered(part: ScannedLines, scripts: list[str]) -> NDArray[np.uint8]:
     """The part's script numbers as places in `scripts`, to which new ones are added."""
     scripts += [each for each in part.scripts if each not in scripts]
     places = np.array([scripts.index(each) for each in part.scripts], np.uint8)
-    renumbered: NDArray[np.uint8] = places[part.script]
-    return renumbered
+    return places[part.script]
 
 
 def _measure(alphabet: Alphabet, texts: list[str], stripped: list[str], bad: Mask) -> CharacterCounts:

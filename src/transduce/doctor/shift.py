@@ -5,17 +5,41 @@ Here word vectors are learned from the corpus itself (`association`), every line
 and with the lines around it (`compare`), likeness and length become log likelihood ratios (`evidence`), and
 the likeliest path over offsets (`path`) says where the sides run parallel.
 
-Shape letters: N probe lines, M lines of the target, D dimensions.
+The likeliest way through a corpus: at which offset each source line finds its partner, if it finds one.
+
+Viterbi's algorithm with a fixed price for changing offset; the place of a change is then known to within the
+lines whose evidence does not tell.
+
+Shape letters: N probe lines, M lines of the target, D dimensions, L source lines, S states (one per offset, and last of
+all LOST).
 """
 
-import numpy as np
+from itertools import pairwise
 
-from transduce.doctor.alignment import Alignment, Stretch
-from transduce.doctor.association import embed
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.doctor.alignment import Alignment, Change, Stretch
+from transduce.doctor.association import SEEN_AT_LEAST, embed
 from transduce.doctor.compare import Comparison
 from transduce.doctor.evidence import DECOYS, Evidence, gather, separation
-from transduce.doctor.path import changes, stretches
+from transduce.doctor.report import Finding, Severity, plural
 from transduce.doctor.scan import Progress, ScannedSide, in_silence
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+PRICE_OF_CHANGE = 30.0  # nats of evidence that a change of offset must bring
+PRICE_OF_START = 15.0  # for beginning at another offset than 0
+PRICE_OF_LOSS = 60.0  # for saying that the lines match at no offset tried
+DOUBT = 5.0  # nats: places this much less likely than the best are still possible
+STANDARD_ERRORS = 4.0  # above strangers, from which a stretch is not lost,
+SHARE_OF_GAIN = 1 / 6  # if it also gains this share of what its neighbours gain
+CHANGE_REACH = 500  # lines looked at on either side of a change
+
+FEWEST_TO_WONDER = 1_000  # lines from which it is strange that nothing could be learned
+FEWEST_WORDS = 50  # different words of a side from which on it is: digits or labels go with many lines
+MOSTLY = 0.1  # share of the lines that match nothing from which it is an error
 
 REACH = 5  # offsets tried around 0 and around the difference of the line counts
 TRIED_ON = 4_000  # lines at most, while it is unknown at which offset to learn
@@ -106,3 +130,170 @@ def _far_offset(comparison: Comparison, part: Stretch) -> set[int]:
     heights = (total - total.mean()) / (total.std() + 1e-9)
     best = int(heights.argmax())
     return {start + best - first} if heights[best] > FAR_SIGNIFICANT else set()
+
+
+def check_alignment(source: ScannedSide, target: ScannedSide, alignment: Alignment) -> list[Finding]:
+    """Unequal line counts, shifts, stretches that match nothing, and whether this could be judged at all."""
+    return [
+        *_unequal(source, target, alignment),
+        *_shifts(source, alignment),
+        *_lost(source, alignment),
+        *_unjudged(source, target, alignment),
+    ]
+
+
+def _unequal(source: ScannedSide, target: ScannedSide, alignment: Alignment) -> list[Finding]:
+    extra = len(source) - len(target)
+    if not extra:
+        return []
+    sentence = f"The source has {plural(len(source), 'line')}, the target {plural(len(target), 'line')}."
+    lines = [change.row + source.file.first_line for change in alignment.changes]
+    if alignment.judged and not alignment.changes:
+        longer = "source" if extra > 0 else "target"
+        sentence += f" They run parallel to the end of the shorter; the {longer}'s last {abs(extra):,} are extra."
+        lines = [min(len(source), len(target)) + source.file.first_line]
+    if not alignment.judged:
+        sentence += " Where the missing lines are could not be found."
+    return [Finding("unequal_counts", Severity.ERROR, sentence, abs(extra), lines)]
+
+
+def _shifts(source: ScannedSide, alignment: Alignment) -> list[Finding]:
+    """One finding for each change of offset; stretches that match nothing in between are told apart."""
+    findings, before = list[Finding](), 0
+    for part in alignment.stretches:
+        if part.offset is not None and part.offset != before:
+            findings.append(_shift(source, part, part.offset, before))
+            before = part.offset
+    return findings
+
+
+def _shift(source: ScannedSide, part: Stretch, offset: int, before: int) -> Finding:
+    first, last = part.first + source.file.first_line, part.last - 1 + source.file.first_line
+    missing, gained = offset - before, "target" if offset < before else "source"
+    other = "source" if gained == "target" else "target"
+    cause = f"{plural(abs(missing), 'line')} missing from the {gained}, or too many in the {other}, there"
+    if offset == 0:
+        sentence = f"From about line {first:,} to line {last:,} the sides run parallel again ({cause})."
+        return Finding("shift_ends", Severity.WARNING, sentence, part.last - part.first, [first])
+    sentence = (
+        f"From about line {first:,} to line {last:,} the sides are shifted by {offset:+,}: "
+        f"source line {first:,} belongs to target line {first + offset:,} ({cause})."
+    )
+    return Finding("shift", Severity.ERROR, sentence, part.last - part.first, [first])
+
+
+def _lost(source: ScannedSide, alignment: Alignment) -> list[Finding]:
+    parts = [part for part in alignment.stretches if part.offset is None]
+    total = sum(part.last - part.first for part in parts)
+    if not parts:
+        return []
+    first_line = source.file.first_line
+    named = ", ".join(f"{part.first + first_line:,}-{part.last - 1 + first_line:,}" for part in parts[:5])
+    more = ", ..." if len(parts) > 5 else ""
+    sentence = f"{plural(total, 'source line')} without a matching target line nearby (lines {named}{more})."
+    severity = Severity.ERROR if total > MOSTLY * len(source) else Severity.WARNING
+    return [Finding("unmatched", severity, sentence, total, [part.first + first_line for part in parts[:10]])]
+
+
+def _unjudged(source: ScannedSide, target: ScannedSide, alignment: Alignment) -> list[Finding]:
+    if alignment.judged:
+        return []
+    lines = min(len(source), len(target))
+    if lines < FEWEST_TO_WONDER:
+        sentence = f"Too few lines ({lines:,}) to tell from the text alone whether the sides are shifted."
+        return [Finding("alignment_unjudged", Severity.NOTE, sentence, lines)]
+    for role, side in (("source", source), ("target", target)):
+        different = int(np.count_nonzero(side.words.lines_with() >= SEEN_AT_LEAST))
+        if different < FEWEST_WORDS:
+            sentence = f"The {role} has so few different words ({different:,}) that shifted sides could not be told."
+            return [Finding("alignment_unjudged", Severity.NOTE, sentence, lines)]
+    sentence = (
+        "No word of one side goes with any word of the other: the two files look unrelated, or their lines "
+        "are in different orders."
+    )
+    return [Finding("alignment_unjudged", Severity.WARNING, sentence, lines)]
+
+
+def likeliest_states(evidence_LS: Floats, start_price_S: Floats, change_price_S: Floats) -> Rows:
+    """The state of each line on the path that gathers most evidence, less what its changes cost."""
+    lines, states = evidence_LS.shape
+    changed_LS = np.zeros((lines, states), np.bool_)
+    best_L = np.zeros(lines, np.int64)
+    score_S = evidence_LS[0] - start_price_S
+    for line in range(1, lines):
+        best_L[line] = best = int(score_S.argmax())
+        by_change_S = score_S[best] - change_price_S
+        np.greater(by_change_S, score_S, out=changed_LS[line])
+        score_S = np.maximum(score_S, by_change_S) + evidence_LS[line]
+    return _read_back(changed_LS, best_L, int(score_S.argmax()))
+
+
+def _read_back(changed_LS: NDArray[np.bool_], best_L: Rows, state: int) -> Rows:
+    states_L = np.zeros(len(best_L), np.int64)
+    for line in range(len(best_L) - 1, -1, -1):
+        states_L[line] = state
+        if changed_LS[line, state]:
+            state = int(best_L[line])
+    return states_L
+
+
+def stretches(evidence: Evidence) -> list[Stretch]:
+    """The corpus cut where the likeliest path changes offset."""
+    offsets = evidence.offsets
+    lost_L1 = np.zeros((len(evidence.values), 1), np.float32)
+    start_S = np.array([PRICE_OF_START * (offset != 0) for offset in offsets] + [PRICE_OF_LOSS])
+    change_S = np.array([PRICE_OF_CHANGE] * len(offsets) + [PRICE_OF_LOSS])
+    states_L = likeliest_states(np.hstack([evidence.values, lost_L1]), start_S, change_S)
+    cuts = [0, *(np.flatnonzero(np.diff(states_L)) + 1).tolist(), len(states_L)]
+    meaning: list[int | None] = [*offsets, None]
+    parts = [Stretch(a, b, meaning[states_L[a]]) for a, b in pairwise(cuts)]
+    return joined([_found_again(evidence, parts, place) for place in range(len(parts))])
+
+
+def _found_again(evidence: Evidence, parts: list[Stretch], place: int) -> Stretch:
+    """A lost stretch is given back to a neighbour's offset if it is more alike there than strangers are.
+
+    So a stretch of poor evidence (one-word sentences, a topic of its own) is not taken for one of strangers.
+    """
+    part = parts[place]
+    if part.offset is not None:
+        return part
+    for neighbour in parts[max(place - 1, 0) : place + 2]:
+        if neighbour.offset is not None:
+            here, there = (
+                _gain(evidence, part, neighbour.offset),
+                _gain(evidence, neighbour, neighbour.offset),
+            )
+            doubt = STANDARD_ERRORS * float(here.std()) / np.sqrt(len(here))
+            if here.mean() > max(doubt, SHARE_OF_GAIN * there.mean()):
+                return Stretch(part.first, part.last, neighbour.offset)
+    return part
+
+
+def _gain(evidence: Evidence, part: Stretch, offset: int) -> Floats:
+    """How much more alike than strangers the lines of `part` are at `offset`."""
+    return (evidence.column(offset) - evidence.strangers)[part.first : part.last]
+
+
+def joined(parts: list[Stretch]) -> list[Stretch]:
+    """Neighbours at the same offset become one stretch."""
+    whole: list[Stretch] = []
+    for part in parts:
+        if whole and whole[-1].offset == part.offset:
+            whole[-1] = Stretch(whole[-1].first, part.last, part.offset)
+        else:
+            whole.append(part)
+    return whole
+
+
+def changes(evidence: Evidence, parts: list[Stretch]) -> list[Change]:
+    """Where the offset changes, and how sure the place is."""
+    return [_change(evidence, before, after) for before, after in pairwise(parts)]
+
+
+def _change(evidence: Evidence, before: Stretch, after: Stretch) -> Change:
+    first, last = max(before.first, after.first - CHANGE_REACH), min(after.last, after.first + CHANGE_REACH)
+    gain_L = evidence.column(before.offset)[first:last] - evidence.column(after.offset)[first:last]
+    total = np.concatenate([[0], np.cumsum(gain_L)])
+    possible = first + np.flatnonzero(total >= total.max() - DOUBT)
+    return Change(after.first, int(possible[0]), int(possible[-1]), before.offset, after.offset)

@@ -58,12 +58,10 @@ class WordCollector:
         self._by_character = by_character
 
     def add(self, text: str) -> None:
-        """One more line."""
         self._ids.extend(buckets(text, self._by_character))
         self._ends.append(len(self._ids))
 
     def words(self) -> WordStatistics:
-        """All lines so far."""
         return WordStatistics(np.array(self._ends, np.int64), np.array(self._ids, np.uint16), self._by_character)
 
 

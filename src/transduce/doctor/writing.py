@@ -2,19 +2,49 @@
 
 OpenCC says which characters are simplified or traditional, and ftfy which texts were decoded by the wrong encoding (Ã©
 for é). Both are in the extra `doctor`; what could not be looked for without them is told.
+
+UTF-8 that was read as GBK, the commonest damage to Chinese texts: 杩欎粈涔 for 这什么.
+
+Two of the three bytes of a Chinese character make one wrong character, so the bytes of the wrong ones are valid UTF-8
+of one script. Those of Chinese text hardly ever are. A byte without a partner is lost in the damage: what stands
+before it can be told, and not repaired.
 """
 
+import html
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from html.entities import html5
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.core.extras import installing
-from transduce.doctor.gbk import read_as_gbk, without_gbk
-from transduce.doctor.markup import has_markup
+
+NAMES = (
+    "a|abbr|b|blockquote|body|br|center|code|dd|div|dl|dt|em|font|h[1-6]|head|hr|html|i|img|li|ol|p|pre|script|small"
+    "|span|strike|strong|style|sub|sup|table|tbody|td|th|title|tr|tt|u|ul"
+)
+TAG = re.compile(rf"</?(?:{NAMES})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+
+
+STRETCH = re.compile("[^\x00-\x7f\ufffd]+")  # between ASCII and what is lost
+CHARACTERS = re.compile("[\u3400-\u9fff]")
+FEWEST = 4  # characters of a stretch that are Chinese, to tell from
+SCRIPTS = (
+    "\u3000-\u30ff\u3400-\u9fff\uff00-\uffef",  # Chinese, Japanese
+    "\uac00-\ud7a3",
+    "\u0400-\u04ff",
+    "\u0370-\u03ff",
+    "\u0590-\u05ff",
+    "\u0600-\u06ff",
+    "\u0e00-\u0e7f",
+)
+OF_ONE_SCRIPT = re.compile("|".join(f"[\x00-\x7f\u2000-\u206f{script}]+" for script in SCRIPTS))
+Decoder = getincrementaldecoder("utf-8")
 
 Marks = NDArray[np.uint8]
 Convert = Callable[[str], str]
@@ -38,7 +68,6 @@ class Extras:
 
 @cache
 def extras() -> Extras:
-    """Those that are installed."""
     simplify, traditional, repair = None, list[Convert](), None
     try:
         import opencc  # noqa: F401 (checks that it can be imported)
@@ -66,8 +95,7 @@ def _converter(standard: str) -> Convert:
     """Its dictionaries take a tenth of a second to read, which other languages need not wait for."""
     from opencc import OpenCC
 
-    converter: Convert = OpenCC(standard).convert
-    return converter
+    return OpenCC(standard).convert
 
 
 def marks_of(texts: Sequence[str]) -> Marks:
@@ -129,3 +157,50 @@ def is_chinese(marks: Marks) -> bool:
     """Whether lines with Han characters are Chinese: Japanese ones have kana beside them."""
     han, kana = int((marks & HAN > 0).sum()), int((marks & KANA > 0).sum())
     return han > 0 and kana < 0.1 * han
+
+
+def read_as_gbk(text: str) -> bool:
+    """Whether a stretch of the text is UTF-8 that was read as GBK."""
+    return any(_is_utf8(each) for each in STRETCH.findall(text))
+
+
+def without_gbk(text: str) -> str:
+    """The text as it was, where it was read as GBK and nothing was lost; else the text itself."""
+    if not read_as_gbk(text):
+        return text
+    try:
+        return text.encode("gb18030").decode("utf-8")
+    except UnicodeError:
+        return text
+
+
+def _is_utf8(stretch: str) -> bool:
+    """Whether the bytes of wrong characters are UTF-8 of one script, of which the last character may lack some."""
+    if len(CHARACTERS.findall(stretch)) < FEWEST:
+        return False
+    try:
+        right = Decoder().decode(stretch.encode("gb18030"))
+    except UnicodeError:
+        return False
+    return bool(OF_ONE_SCRIPT.fullmatch(right))
+
+
+def has_markup(text: str) -> bool:
+    """Whether a tag of HTML or an entity stands in the text."""
+    if "<" in text and TAG.search(text):
+        return True
+    return "&" in text and any(_is_known(found[0]) for found in ENTITY.finditer(text))
+
+
+def without_entities(text: str) -> str:
+    """The text with the characters that its entities stand for; a space for one that is a space or no letter."""
+    return ENTITY.sub(_character, text) if "&" in text else text
+
+
+def _is_known(entity: str) -> bool:
+    return entity[1] == "#" or entity[1:] in html5
+
+
+def _character(found: re.Match[str]) -> str:
+    text = html.unescape(found[0]) if _is_known(found[0]) else found[0]
+    return text if text.isprintable() else " "

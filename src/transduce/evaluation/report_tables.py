@@ -30,7 +30,6 @@ def report_parts(report: Report) -> Iterator[str | Table]:
 
 
 def report_text(report: Report) -> str:
-    """All parts as one text."""
     file = StringIO()
     console = make_console(file=file, width=WIDE, force_jupyter=False, force_terminal=False, no_color=True)
     for part in report_parts(report):

@@ -40,7 +40,6 @@ class Files:
     columns: AskedColumns | None = None
 
     def all(self) -> list[Path]:
-        """Every file once."""
         named = [*([self.source] if self.source else []), *self.references, *self.outputs.values()]
         return list(dict.fromkeys(each.path if isinstance(each, TsvColumn) else each for each in named))
 

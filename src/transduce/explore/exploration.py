@@ -2,32 +2,43 @@
 
 These are the numbers of the explorer's page; docs/explorer.md defines each of them.
 
-Shapes: T target positions, V vocabulary, H heads, S keys.
+The recording that a model of speech heard: its sound and its features, for the explorer's page.
+
+Shapes: T target positions, V vocabulary, H heads, S keys; of a recording N samples, S frames, F features, C columns of
+the picture.
 """
 
+import base64
+import io
+import wave
 from typing import Any
 
-from torch import Tensor
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Column
+from transduce.data.columns.frames import Frames
 from transduce.data.speech.audio import name_of
-from transduce.data.speech.filterbank import WINDOW
+from transduce.data.speech.filterbank import SHIFT, WINDOW
 from transduce.data.tags import leading_tags
-from transduce.explore.picture import pictured
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked
 from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
-from transduce.interpret.recording import recording
-from transduce.interpret.token_spans import column_tokens
-from transduce.models.protocols import Points, writes_at_once
+from transduce.interpret.numbers import packed
+from transduce.interpret.token_spans import column_tokens, frames_a_place
+from transduce.models.protocols import HasMemory, Points, writes_at_once
 from transduce.pipeline.arguments import text_of
 from transduce.pipeline.generation import judged
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 from transduce.search.settings import search_settings
+from transduce.tasks.base import Task
+
+COLUMNS = 1000  # of the picture: more than a page is wide
 
 ALTERNATIVES = 10
 MOST = 2_000_000  # attention weights in one answer
@@ -231,3 +242,97 @@ def _listed(prediction: Prediction) -> dict[str, Any]:
         "tokens": list(prediction.tokens),
         "token_log_probabilities": list(prediction.token_log_probabilities),
     }
+
+
+def pictured(pipeline: Pipeline, text: str, name: str, most: int) -> dict[str, Any]:
+    """As `transduce.explore.exploration.explore` answers, with nothing to walk through but the drawing.
+
+    Raises:
+        InputError: the text is empty, or is nothing that the model reads; or its picture has more numbers than `most`.
+    """
+    if not text.strip():
+        raise InputError("text: expected an input of this model; this one is empty.")
+    _check_size(pipeline, text, most)
+    prediction = pipeline.predict(text)
+    drawing = drawn(pipeline.model, pipeline.task, prediction)
+    listed = {
+        "text": prediction.text,
+        "score": prediction.score,
+        "log_probability": prediction.log_probability,
+        "tokens": list(prediction.tokens),
+        "token_log_probabilities": list(prediction.token_log_probabilities),
+    }
+    return {
+        "model": name,
+        "text": text,
+        "whole": None,
+        "source": None,
+        "target": {"text": prediction.text, "tokens": [], "words": []},
+        "recording": None,
+        "score": prediction.score,
+        "log_probability": prediction.log_probability,
+        "ended": prediction.ended,
+        "nbest": [listed],
+        "alternatives": [],
+        "lattice": None,
+        "attention": [],
+        "drawing": {"kind": drawing_name(pipeline.model, pipeline.task), **drawing.to_dict()} if drawing else None,
+    }
+
+
+def _check_size(pipeline: Pipeline, text: str, most: int) -> None:
+    """Before any memory is taken for it."""
+    if not isinstance(pipeline.model, HasMemory):
+        return
+    steps, slots, width = len(pipeline.task.columns["source"].encode([text])[0]), *pipeline.model.memory_size
+    if steps * slots * width > most:
+        raise InputError(
+            f"text: {steps:,} steps of a memory of {slots} x {width} numbers; the page shows {most:,} numbers at most, "
+            f"which is {most // (slots * width):,} steps: shorten it."
+        )
+
+
+def recording(model: nn.Module, task: Task, given: Given, text: str) -> dict[str, Any] | None:
+    """What the model heard, for JSON; None if it reads text.
+
+    Its keys are those of `transduce.serve.explorer_schemas.RecordingAnswer`.
+
+    Args:
+        given: holds the frames.
+        text: the recording, as `transduce.data.speech.audio` names it.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    column = task.columns.get("source")
+    if not isinstance(column, Frames):
+        return None
+    frames_SF, sound_N = torch.as_tensor(given.source), column.sound(text)
+    merged = -(-len(frames_SF) // COLUMNS)
+    return {
+        "seconds": len(frames_SF) * SHIFT if sound_N is None else len(sound_N) / (column.rate or 1),
+        "shift": SHIFT,
+        "frames": len(frames_SF),
+        "frames_a_position": frames_a_place(len(frames_SF), positions(model, given)),
+        "frames_a_column": merged,
+        "features": packed(averaged(frames_SF, merged)),
+        "rate": column.rate,
+        "sound": None if sound_N is None else base64.b64encode(wav(sound_N, column.rate or 1)).decode(),
+    }
+
+
+def averaged(frames_SF: Tensor, count: int) -> Tensor:
+    """(C, F) the means of `count` frames each, of those that are left in the last one."""
+    means_FC = F.avg_pool1d(frames_SF.T[None].float(), count, ceil_mode=True, count_include_pad=False)[0]
+    return means_FC.T.contiguous()
+
+
+def wav(sound_N: Tensor, rate: int) -> bytes:
+    """A WAV file of 16-bit samples."""
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((sound_N.clamp(-1, 1).numpy() * 32767).round().astype("<i2").tobytes())
+    return content.getvalue()

@@ -1,20 +1,186 @@
 """A fused implementation of a whole stack, used if its blocks are plain and packed, without captures and hooks.
 
 Shapes: B batch, T positions, S source positions, D model width.
+
+An encoder computes nothing for padding: its products process the N concatenated real positions of all sources.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar, cast
 
 from torch import Tensor, nn
 
-from transduce.fused.beam_search import FusedBeamSearch, search_of
-from transduce.fused.decoder_step import OneToken, in_one_call
-from transduce.fused.encoder import OnePass, in_one_pass
-from transduce.fused.spec import hooks_of, is_exactly
-from transduce.kernels.matmul import Product
+from transduce.attention import KeyValue
+from transduce.attention.capture import active_record
+from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.attention.shared_kv_cache import Branch, Shared
+from transduce.fused.spec import CHANGES, Parts, hooks_of, in_kernel, is_exactly, is_plain_norm, norm_of, plain_blocks
+from transduce.kernels.matmul import Product, predicts
+from transduce.kernels.native import beam, decoder
+from transduce.kernels.native.beam import Writer
+from transduce.kernels.native.decoder import NativeRead
+from transduce.kernels.native.linear import Packed
+from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
+from transduce.layers.fused_search import BeamRequest, Found, Mean
+from transduce.layers.norms import NoNorm
 from transduce.layers.stack import Sources, Stack, State
+
+
+class OneToken:
+    """All blocks of a decoder as one kernel, made from the current packed blocks."""
+
+    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
+        self.decoder = in_kernel(blocks)
+        self.parts = Parts(blocks, around)
+        self.stands_in: tuple[object, ...] = ()
+        """What fused search found out about the parts around the blocks; see `transduce.fused.stack`."""
+
+    def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
+        """Whether it can run: hypotheses share caches, and there is no capture, hook or gradient."""
+        return isinstance(past[0], Branch) and self.reads(x_N1D, sources)
+
+    def reads(self, x: Tensor, sources: Sequence[KeyValue | Shared]) -> bool:
+        """Whether it can run, judged by the sources only."""
+        shared = isinstance(sources[0], Shared)
+        return shared and predicts(x) and active_record() is None and self.parts.are_untouched()
+
+    def step(
+        self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]
+    ) -> tuple[Tensor, tuple[Branch, ...]]:
+        """`Stack.extend_causally` with one token: the output of the last block (N, 1, D), and the new state."""
+        past, sources = cast(Sequence[Branch], past), cast(Sequence[Shared], sources)
+        before = past[0].family
+        stores = [branch.store.grown(before.columns, before.groups.widest) for branch in past]
+        said = decoder.Said(
+            [store.room for store in stores], before.groups.source_N, before.groups.rank_N, before.past_NC
+        )
+        x_ND = self.decoder.step(x_N1D[:, 0], said, read_from(sources))
+        return x_ND[:, None], tuple(Branch(store, before.grown) for store in stores)
+
+
+def read_from(sources: Sequence[Shared]) -> NativeRead:
+    """The shared sources in the form that the kernel takes."""
+    first = sources[0]
+    real_BS = first.allowed_B11S[:, 0, 0]
+    return NativeRead([shared.source for shared in sources], first.family.groups.source_N, real_BS)
+
+
+def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:
+    """The `blocks` of the module `around` as one kernel; None if a part is unsupported or not packed."""
+    plain = plain_blocks(blocks)
+    return OneToken(plain, around) if plain and all(block.cross_attention for block in plain) else None
+
+
+@dataclass(frozen=True, slots=True)
+class FusedBeamSearch:
+    """One or more decoders, each with its source. With several, the mean of their predictions is searched."""
+
+    each: tuple[tuple[Writer, NativeRead], ...]
+    mean: Mean = "probability"
+
+    @property
+    def words(self) -> int:
+        """The size of the vocabulary, which is the same for all decoders."""
+        return self.each[0][0].output.outputs
+
+    @property
+    def members(self) -> int:
+        """The number of decoders."""
+        return len(self.each)
+
+    def joined(self, others: Sequence[Self], mean: Mean) -> Self:
+        """An ensemble of these decoders and the others."""
+        return replace(self, each=sum((other.each for other in others), self.each), mean=mean)
+
+    def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
+        return beam.search(self.each, self.mean, request)
+
+
+def search_of(
+    kernel: OneToken, decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
+) -> FusedBeamSearch | None:
+    """A search for outputs of up to `longest` tokens; None if a part is unsupported, not packed, hooked or captured.
+
+    kernel: the fused step of the decoder's blocks.
+    embedding, output: the embeddings of tokens and of the output layer.
+    """
+    if not kernel.reads(embedding.weight, sources):
+        return None
+    if any(hooks_of((embedding, output, decoder.positions, decoder.norm))):
+        return None
+    around = (CHANGES.count, decoder, embedding, output)
+    if kernel.stands_in != around:
+        if not _are_plain(decoder, embedding, output):
+            return None
+        kernel.stands_in = around
+    if not isinstance(output.up_to_date(), Packed):
+        return None
+    position_TD = _first_positions(decoder.positions, longest, embedding.weight)
+    if position_TD is None:
+        return None
+    blocks, packed = kernel.decoder, cast(Packed, output.packed)
+    turn_TE = blocks.turns(longest) if blocks.turns else None
+    writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm_of(decoder.norm), packed)
+    return FusedBeamSearch(((writer, read_from(cast(tuple[Shared, ...], sources))),))
+
+
+def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
+    """Whether the parts around the blocks are supported."""
+    positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
+    return (
+        _is_plain_embedding(embedding)
+        and _is_plain_embedding(output)
+        and embedding.weight.shape == output.weight.shape
+        and embedding.scaled
+        and (is_exactly(norm, NoNorm) or is_plain_norm(norm, width))
+        and type(positions) in (Sinusoidal, Learned, NoPositions)
+        and "forward" not in vars(positions)
+        and embedding.weight.is_contiguous()
+    )
+
+
+def _is_plain_embedding(each: Embedding) -> bool:
+    """Whether it is exactly an embedding, with or without a bias for each token."""
+    shape = tuple(each.weight.shape)
+    return is_exactly(each, Embedding, weight=shape) or is_exactly(each, Embedding, weight=shape, bias=shape[:1])
+
+
+def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:
+    """What is added to the first positions, (T, D); None if there are not as many positions."""
+    if isinstance(positions, Learned) and length > len(positions.weight_TD):
+        return None
+    first_1TD: Tensor = positions(like.new_zeros(1, length, like.shape[1]))
+    return first_1TD[0].contiguous()
+
+
+class OnePass:
+    """All blocks of an encoder as one kernel, made from the current packed blocks."""
+
+    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
+        self._blocks = in_kernel(blocks)
+        self.parts = Parts(blocks, around)
+
+    def serves(self, x_BSD: Tensor) -> bool:
+        """Whether it can run: there is no capture, hook or gradient."""
+        return predicts(x_BSD) and active_record() is None and self.parts.are_untouched()
+
+    def __call__(self, x_BSD: Tensor, real_BS: Tensor) -> Tensor:
+        """The output (B, S, D) of the last block at real positions, which come first in each source; 0 for padding."""
+        length_B = real_BS.sum(1)
+        if int(length_B.min()) == x_BSD.shape[1]:
+            return self._blocks.encode(x_BSD.flatten(0, 1), length_B).view_as(x_BSD)
+        encoded_BSD = x_BSD.new_zeros(x_BSD.shape)
+        encoded_BSD[real_BS] = self._blocks.encode(x_BSD[real_BS], length_B)
+        return encoded_BSD
+
+
+def in_one_pass(blocks: Sequence[nn.Module], around: nn.Module) -> OnePass | None:
+    """The `blocks` of the module `around` as one kernel; None if a part is unsupported or not packed."""
+    plain = plain_blocks(blocks)
+    return OnePass(plain, around) if plain and not any(block.cross_attention for block in plain) else None
+
 
 Kernel = TypeVar("Kernel", OneToken, OnePass)
 
@@ -30,8 +196,7 @@ class FusedBlocks:
         kernel = self._kernel(stack, in_one_pass)
         if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((stack, stack.dropout))):
             return None
-        encoded_BSD: Tensor = stack.norm(kernel(stack.positions(embedded_BSD), real_BS))
-        return encoded_BSD
+        return stack.norm(kernel(stack.positions(embedded_BSD), real_BS))
 
     def step(
         self, stack: Stack, embedded_B1D: Tensor, past: State | None, sources: Sources | None
@@ -78,8 +243,7 @@ class FusedBlocks:
         if stale or made_of is not packed:
             kernel = make(list(stack.blocks), stack) if _is_plain(stack) else None  # which packs again what changed
             self._kernels[make] = query.packed, kernel
-        made: Kernel | None = kernel
-        return made
+        return kernel
 
 
 def _is_plain(stack: Stack) -> bool:

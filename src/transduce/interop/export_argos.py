@@ -135,9 +135,7 @@ class ArgosEngine(CTranslate2Engine):
             self.processor = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """The pieces of each text."""
-        pieces: list[list[str]] = self.processor.encode(list(texts), out_type=str)
-        return pieces
+        return self.processor.encode(list(texts), out_type=str)
 
     def output(self, tokens: Sequence[str], score: float) -> EngineOutput:
         """As Argos joins them; it also makes a space of every underscore."""

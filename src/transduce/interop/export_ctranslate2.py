@@ -20,7 +20,7 @@ from transduce.attention.positions import Learned, sinusoidal
 from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.data.tokenizers.tokenizer import Tokenizer
-from transduce.interop.ctranslate2_folder import write_settings
+from transduce.interop.ctranslate2_pipeline import write_settings
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import BATCH, EngineOutput
 from transduce.interop.transformer_parts import TransformerParts, key_value_heads_spread, logit_bias, parts_of
@@ -268,11 +268,9 @@ class CTranslate2Engine:
         return [self.output(each.hypotheses[0], each.scores[0]) for each in found]
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """The tokens of each text."""
         return [self.source.tokens(ids) for ids in self.source.encode(texts)]
 
     def output(self, tokens: Sequence[str], score: float) -> EngineOutput:
-        """Tokens with their text."""
         return EngineOutput(tuple(tokens), self.target.decode(self.target.ids(tokens)), score)
 
 

@@ -206,7 +206,6 @@ class HuggingFaceEngine:
         self.model: nn.Module = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(folder)).eval()
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`."""
         return in_batches(texts, lambda batch: self._batch(batch, longest))
 
     @torch.inference_mode()

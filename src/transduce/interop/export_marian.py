@@ -182,7 +182,6 @@ def _block(name: str, block: Any) -> Named:
 
 
 def _suffix(block: Any) -> str:
-    """Of a norm's name."""
     return "_pre" if block.feed_forward_residual.placement == "pre" else ""
 
 
@@ -203,7 +202,6 @@ def _norm(name: str, norm: Any, suffix: str) -> Named:
 
 
 def _settings(pipeline: "Pipeline") -> dict[str, Any]:
-    """What differs between models."""
     config: Any = pipeline.recipe.model
     recurrent, tied = isinstance(pipeline.model, SsruTransformer), _tied(pipeline)
     before, after, top = next(operations for operations, norm in NORMS.items() if norm == config.norm)
@@ -241,7 +239,6 @@ def _decoding(pipeline: "Pipeline") -> dict[str, Any]:
 
 
 def _lines(settings: Mapping[str, Any]) -> str:
-    """YAML."""
     return "".join(f"{key}: {json.dumps(value)}\n" for key, value in sorted(settings.items()))
 
 

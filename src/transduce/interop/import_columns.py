@@ -30,9 +30,14 @@ from transduce.interop.import_tokenizer import (
     of_sentencepiece,
     tokenizer_file,
 )
-from transduce.interop.m2m100_languages import M2M100_LANGUAGES
 from transduce.interop.model_card import Languages
-from transduce.interop.sentencepiece_reader import read_sentencepiece
+from transduce.interop.sentencepiece import read_sentencepiece
+
+M2M100_LANGUAGES = """
+af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu
+hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt
+ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
+""".split()  # noqa: SIM905
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 HOW = (
@@ -53,7 +58,6 @@ class ColumnPair:
 
     @property
     def unknown(self) -> int:
-        """An id."""
         return self.source.tokenizer.unknown
 
 

@@ -35,7 +35,7 @@ from transduce.interop.foreign_folder import ForeignTensors
 from transduce.interop.import_bart import Weights, output_name
 from transduce.interop.import_columns import ColumnPair, marian_columns
 from transduce.interop.import_tokenizer import LARGEST, named_ids
-from transduce.interop.sentencepiece_reader import read_sentencepiece
+from transduce.interop.sentencepiece import read_sentencepiece
 from transduce.interop.text_to_text import NEVER
 
 SETTINGS = "special:model.yml"
@@ -208,7 +208,6 @@ def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int, tab
 
 
 def _unit(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str, norm: str) -> None:
-    """An SSRU."""
     weights[f"{ours}.unit.value.weight"] = tensors.take(f"{theirs}_W").t()
     _linear(tensors, weights, theirs, "f", f"{ours}.unit.forget")
     _norm(tensors, weights, f"{theirs}_ffn" if norm == "post" else theirs, f"{ours}.unit_residual.norm")

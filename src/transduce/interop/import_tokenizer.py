@@ -21,8 +21,7 @@ from transduce.core.bounded_file import bounded_bytes, bounded_text
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.patterns import once_a_run
 from transduce.data.tokenizers.tokenizer import Tokenizer
-from transduce.interop.sentencepiece import SPACE, Kind
-from transduce.interop.sentencepiece_reader import BPE, SentencePieceModel
+from transduce.interop.sentencepiece import BPE, SPACE, Kind, SentencePieceModel
 
 UNKNOWN_PENALTY = 10.0  # of SentencePiece: an unknown character scores so much less than the lowest piece
 LARGEST = 60_000_000  # bytes of a tokenizer, or of a part of it

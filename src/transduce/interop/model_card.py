@@ -18,7 +18,6 @@ class Languages(NamedTuple):
 
     @classmethod
     def of(cls, pipeline: "Pipeline") -> "Languages":
-        """As the recipe has them."""
         return cls(*pipeline.task.languages)
 
 

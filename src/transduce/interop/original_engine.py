@@ -61,7 +61,6 @@ class OriginalEngine:
         ).eval()
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
-        """See `transduce.interop.parity.Engine`."""
         return in_batches(texts, lambda batch: self._batch(batch, longest), BATCH)
 
     @torch.inference_mode()

@@ -1,21 +1,63 @@
 """Whether an exported model says the same as ours: both translate the user's own text greedily, in fp32.
 
 Lines without tokens are left out, and those longer than the model reads: their pieces are a caller's affair.
+
+Where outputs part, next to nothing between the two tokens is a tie, which rounding decides; more is a difference
+between the engines.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+import torch
+
 from transduce.core.errors import InputError
+from transduce.data.corpus import read_pairs, read_tagged_pairs
+from transduce.data.hold_out import TEST, VALIDATION, part_of
+from transduce.data.pair_data import HELD_OUT, PairData
 from transduce.inference.batches import by_length
-from transduce.interop.margins import margin
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score
+from transduce.recipe.recipe import RESOLVED, load_run_recipe
+from transduce.tasks.base import pairs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from transduce.pipeline.pipeline import Pipeline
+
+
+MOST = 1000  # lines
+
+
+@torch.inference_mode()
+def margin(pipeline: "Pipeline", source: str, ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """log p(our token) - log p(their token) behind the tokens that both outputs begin with, in nats.
+
+    Infinity where theirs has a token that is none of ours.
+
+    Args:
+        ours, theirs: different outputs, as tokens without start and end; the end is a token like others here.
+    """
+    columns: Any = pipeline.task.columns
+    reads, writes = columns["source"], columns["target"]
+    try:
+        one, other = ([*writes.ids(tokens), writes.end] for tokens in (ours, theirs))
+    except InputError:
+        return math.inf
+    place = next(place for place, (mine, yours) in enumerate(zip(one, other, strict=False)) if mine != yours)
+    before = [writes.start, *writes.opening, *one[:place]]
+    inputs = (
+        column.inputs([ids]) for column, ids in ((reads, reads.closed(*reads.encode([source]))), (writes, before))
+    )
+    logits_V = pipeline.model(*(each.to(pipeline.device) for each in inputs))[0, -1]
+    return float(logits_V[one[place]] - logits_V[other[place]])
+
 
 Item = TypeVar("Item", bound=Sized)
 BATCH = 64
@@ -98,7 +140,6 @@ class Parity:
         return self.equal == self.lines
 
     def report(self) -> list[str]:
-        """Lines for people."""
         left_out = f"; {self.left_out:,} empty or too long and left out" if self.left_out else ""
         told = [
             f"{self.engine} and Transduce on {self.lines:,} lines of {self.text}, greedy, fp32{left_out}:",
@@ -228,3 +269,42 @@ def _bleu(
         return None
     one, other = (evaluate(["bleu"], [each.text for each in side], references, language)[0] for side in (ours, theirs))
     return one, other
+
+
+def held_out_text(model: Path, most: int = MOST, trust_code: bool = False) -> Text:
+    """The first lines of the first test set of the run that `model` lies in, else of its validation set.
+
+    trust_code: let the recipe of that run name code outside Transduce.
+
+    Raises:
+        InputError: there is no recipe beside the model; it names no text that is held out; its files are gone.
+    """
+    recipe = model.with_name(RESOLVED)
+    if not recipe.is_file():
+        raise InputError(f"{model}: there is no {RESOLVED} beside it that names text that was held out.")
+    data = pairs_of(load_run_recipe(recipe, trust_code=trust_code))
+    if data is None:
+        raise InputError(f"{recipe}: this is not a recipe for translation.")
+    name, pairs = _pairs(data, recipe)
+    both = list(islice(pairs, most))
+    return Text(name, [source for _, source, _ in both], [target for *_, target in both])
+
+
+def _pairs(data: PairData, recipe: Path) -> "tuple[str, Iterator[tuple[int, str, str]]]":
+    root = Path(data.root)
+    for name, files in data.test.items():
+        return f"data.test.{name}", read_tagged_pairs(files, root)
+    if data.validation:
+        return "data.validation", read_tagged_pairs(data.validation, root)
+    split = data.split()
+    for name, part in ((HELD_OUT, TEST), ("validation", VALIDATION)):
+        if split and split.count(part):
+            corpora = data.corpora()
+            parts = zip(corpora, split.parts, strict=True)
+            mark = {files: "".join(f"{tag} " for tag in files.tags) for files in corpora}
+            return name, (
+                (line, mark[files] + source, target)
+                for files, own in parts
+                for line, source, target in part_of(read_pairs(files, root), own, part)
+            )
+    raise InputError(f"{recipe}: it names no text that is held out.")

@@ -67,8 +67,7 @@ def sentence_rules(language: str) -> bytes:
         },
     )
     onnx.checker.check_model(model)
-    content: bytes = model.SerializeToString(deterministic=True)
-    return content
+    return model.SerializeToString(deterministic=True)
 
 
 @cache

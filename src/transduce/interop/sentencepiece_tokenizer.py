@@ -37,11 +37,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end."""
-        found: list[list[int]] = self._processor.encode([_whole(text) for text in texts])
-        return found
+        return self._processor.encode([_whole(text) for text in texts])
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids."""
         return self.joined(self.tokens(ids))
 
     def joined(self, pieces: Sequence[str]) -> str:
@@ -49,11 +47,9 @@ class SentencePieceTokenizer(Tokenizer):
         return str(self._processor.decode_pieces(list(pieces)))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id."""
         return [str(self._processor.id_to_piece(int(index))) for index in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """The id of each piece."""
         return [int(self._processor.piece_to_id(token)) for token in tokens]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:

@@ -56,12 +56,10 @@ class TransformerParts:
 
     @property
     def encoder(self) -> Sequence[Block]:
-        """Its blocks."""
         return list(self.model.encoder.blocks)
 
     @property
     def decoder(self) -> Sequence[Block]:
-        """Its blocks."""
         return list(self.model.decoder.blocks)
 
     @property

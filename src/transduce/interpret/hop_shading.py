@@ -64,7 +64,6 @@ class HopShading:
         return cls(tuple(sentences), story.question, hops_KM, empty_K, story.facts, probabilities)
 
     def to_dict(self) -> dict[str, Any]:
-        """For the page."""
         return {
             "sentences": list(self.sentences),
             "question": self.question,
@@ -79,7 +78,6 @@ class HopShading:
         return hop_figure(self)
 
     def write_figure(self, folder: Path) -> None:
-        """As hops.png."""
         save(self.plot(), folder / "hops.png")
 
     def _repr_html_(self) -> str:

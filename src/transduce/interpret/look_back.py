@@ -6,13 +6,14 @@ drawn of any attention of a decoder to its own past.
 Shapes: T tokens that are read, the start token first; W words.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 from torch import nn
@@ -21,6 +22,8 @@ from transduce.core.errors import InputError
 from transduce.core.templates import render
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention, reading_of
+from transduce.interpret.colours import RGB, ink, readable_on
+from transduce.interpret.drawing import in_style, new_figure
 from transduce.interpret.shaded_text import Array, LinePart, ShadedPart, colours, heaviest, parts
 from transduce.interpret.terminal import ASCII_SHADES, SHADES, add_shaded, as_printed
 from transduce.interpret.token_spans import Word
@@ -29,6 +32,10 @@ from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+LETTER, GAP, LINE = 0.085, 0.1, 0.27  # inches
+NOW_DRAWN, LATER_DRAWN = "#c0392b", "#b6bdc9"
 
 TEMPLATE = Path(__file__).with_name("look_back.html.jinja")
 NOW, LATER = "color:#c0392b;font-weight:bold", "color:#9aa4b5"
@@ -106,8 +113,6 @@ class LookBack:
 
     def plot(self) -> "Figure":
         """A matplotlib figure. Raises InputError where there is no matplotlib, or no word."""
-        from transduce.interpret.look_back_figure import look_back_figure
-
         return look_back_figure(self.title, [self.line(row) for row in range(len(self.words))])
 
     def _repr_html_(self) -> str:
@@ -140,3 +145,39 @@ def _mark(piece: LinePart, told: str) -> ShadedPart:
     if piece.state == "before":
         return ShadedPart(piece.text, colours(piece.share or 0.0), f"{told}: {piece.weight:.3f}")
     return ShadedPart(piece.text, {"now": NOW, "later": LATER}.get(piece.state, ""))
+
+
+@in_style
+def look_back_figure(title: str, lines: Sequence[Sequence[LinePart]]) -> "Figure":
+    """A line for each word: the word itself is red, those before it are shaded, those behind it are pale.
+
+    Raises:
+        InputError: there is no word; no matplotlib.
+    """
+    from matplotlib.patches import Rectangle
+
+    if not lines:
+        raise InputError("a figure of what a model looks back at needs a word.")
+    words = [[part for part in line if part.text.strip()] for line in lines]
+    widths = [LETTER * max(cell_len(part.text), 1) + GAP for part in words[0]]
+    height = LINE * len(lines) + 0.35
+    figure = new_figure(sum(widths) + 0.2, height)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(-0.1, sum(widths) + 0.1), ylim=(height - 0.3, -0.3))
+    axes.axis("off")
+    axes.text(0, -0.14, title, fontsize=9, va="center", color="#586070")
+    for row, line in enumerate(words):
+        left = 0.0
+        for part, width in zip(line, widths, strict=True):
+            colour: str | RGB = {"now": NOW_DRAWN, "later": LATER_DRAWN}.get(part.state, "#1d2433")
+            if part.state == "before":
+                paper = ink(part.share or 0.0)
+                colour = readable_on(paper)
+                place = (left, LINE * row + 0.02)
+                axes.add_patch(Rectangle(place, width - 0.02, LINE - 0.04, facecolor=paper, linewidth=0))
+            weight = "bold" if part.state == "now" else "normal"
+            middle = (left + (width - 0.02) / 2, LINE * row + LINE / 2)
+            axes.text(*middle, part.text, ha="center", va="center", fontsize=9, color=colour, fontweight=weight)
+            left += width
+    return figure

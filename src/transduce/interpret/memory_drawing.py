@@ -92,7 +92,6 @@ class MemoryDrawing:
         return memory_figure(self)
 
     def write_figure(self, folder: Path) -> None:
-        """As memory.png."""
         save(self.plot(), folder / "memory.png")
 
     def _repr_html_(self) -> str:

@@ -79,7 +79,7 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
     For a model that fills, they are those of its first pass, with all words hidden, and T is the number of words;
     otherwise T is one more. For a model that aligns, they are those of each place; see
-    `transduce.interpret.ctc_alignment`. For a classifier, they are those of the labels, and T is 1, or the number of
+    `transduce.interpret.attention`. For a classifier, they are those of the labels, and T is 1, or the number of
     nodes. For a model that points, they are those of the tokens of its text, and T is 2: the first and the last token
     of the span.
 

@@ -4,6 +4,10 @@ Of a large graph the nodes that count most for the one that was asked for are sh
 over layers of what is passed on: r_L = 1 at the node asked for, r_{l-1}[s] = sum_t alpha_ts r_l[t], with alpha the mean
 of the heads of layer l.
 
+Where the nodes of a graph stand in a picture: as far apart as there are edges between them, as well as that can be.
+
+Stress majorization (Gansner, Koren, North 2004), from a tree drawn in rings; nothing in it is random.
+
 Shapes: N nodes, E edges, H heads.
 """
 
@@ -23,12 +27,14 @@ from transduce.core.errors import InputError
 from transduce.core.templates import render
 from transduce.inference.graph_labels import EdgeTrace, GraphLabelPrediction
 from transduce.inference.prediction import Prediction
-from transduce.interpret.graph_layout import laid_out
 from transduce.interpret.numbers import packed
 from transduce.interpret.terminal import bar_line
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
+
+
+STEPS = 200
 
 AROUND, WHOLE = 40, 200  # nodes that are shown at most: around one, of a whole graph
 LENGTH, APART, WIDEST = 80.0, 36.0, 1100.0  # pixels: of an edge; between nodes, where the whole is not wider than that
@@ -99,7 +105,6 @@ class NeighborhoodDrawing:
         return width, height
 
     def to_dict(self) -> dict[str, Any]:
-        """For the page."""
         weights = [packed(torch.from_numpy(np.ascontiguousarray(layer))) for layer in self.layers]
         return {
             "nodes": self.nodes.tolist(),
@@ -140,7 +145,6 @@ class NeighborhoodDrawing:
         return render(TEMPLATE, edges=edges, nodes=nodes, width=width, height=height, radius=RADIUS, label=best)
 
     def told(self, index: int) -> str:
-        """A node in words."""
         more = f", {self.labels[index]} {100 * self.certain[index]:.1f} %" if self.labels else ""
         more += f", counts {self.shares[index]:.3f}" if self.shares else ""
         return f"node {self.nodes[index]}{more}"
@@ -198,8 +202,7 @@ def _pixels(places: Array) -> Array:
     gaps = np.linalg.norm(places[:, None] - places[None], axis=-1) + 1e9 * np.eye(len(places))
     span = max(float(np.ptp(places, axis=0).max()), 1e-9)
     scale = max(min(LENGTH, WIDEST / span), min(APART / max(float(gaps.min()), 1e-9), WIDEST / span))
-    found: Array = (places - places.min(0)) * scale + EDGE
-    return found
+    return (places - places.min(0)) * scale + EDGE
 
 
 def _curve(source: Array, target: Array) -> str:
@@ -207,3 +210,65 @@ def _curve(source: Array, target: Array) -> str:
     across = np.array([source[1] - target[1], target[0] - source[0]]) * BEND
     x, y = (source + target) / 2 + across
     return f"M{source[0]:.1f} {source[1]:.1f}Q{x:.1f} {y:.1f} {target[0]:.1f} {target[1]:.1f}"
+
+
+def laid_out(nodes: int, source: Array, target: Array, centre: int | None = None) -> Array:
+    """(N, 2) places, with edges about 1 long.
+
+    Args:
+        centre: the node in the middle; None = the one from which no other is far.
+    """
+    apart_NN = distances(nodes, source, target)
+    known = np.where(np.isinf(apart_NN), -1, apart_NN)
+    unreached = known.max() + 1.0
+    apart_NN = np.where(np.isinf(apart_NN), unreached, apart_NN)
+    middle = int(apart_NN.max(1).argmin()) if centre is None else centre
+    places = _rings(apart_NN, middle)
+    weight_NN = 1 / np.maximum(apart_NN, 1) ** 2
+    np.fill_diagonal(weight_NN, 0)
+    total_N1 = np.maximum(weight_NN.sum(1, keepdims=True), 1e-9)
+    for _ in range(STEPS):
+        toward = places[:, None] - places[None]
+        length_NN = np.maximum(np.linalg.norm(toward, axis=-1), 1e-9)
+        wanted = places[None] + toward * (apart_NN / length_NN)[..., None]
+        moved = (weight_NN[..., None] * wanted).sum(1) / total_N1
+        places = places + 0.7 * (moved - places) if nodes > 1 else places
+    return places - places[middle]
+
+
+def distances(nodes: int, source: Array, target: Array) -> Array:
+    """(N, N) how many edges are between two nodes, in any direction; infinity where no path is."""
+    linked = np.zeros((nodes, nodes), bool)
+    linked[source, target] = linked[target, source] = True
+    found = np.full((nodes, nodes), np.inf)
+    np.fill_diagonal(found, 0)
+    reached, steps = np.eye(nodes, dtype=bool), 0
+    while True:
+        steps += 1
+        fresh = ((reached.astype(np.float32) @ linked.astype(np.float32)) > 0) & np.isinf(found)
+        if not fresh.any():
+            return found
+        found[fresh], reached = steps, fresh
+
+
+def _rings(apart_NN: Array, middle: int) -> Array:
+    """(N, 2): a tree from the middle, each node in the ring of its distance, in the sector of the one before it."""
+    away = apart_NN[middle]
+    order = np.argsort(away, kind="stable")
+    above = {int(n): int(np.argmax((apart_NN[n] == 1) & (away == away[n] - 1))) for n in order if away[n] > 0}
+    below: dict[int, list[int]] = {int(n): [] for n in order}
+    for node, parent in above.items():
+        below[parent if apart_NN[node, parent] == 1 else middle].append(node)
+    leaves = {int(n): 1.0 for n in order}
+    for node in order[::-1].tolist():
+        leaves[node] = max(1.0, sum(leaves[each] for each in below[node]))
+    places, sector = np.zeros((len(away), 2)), {middle: (0.0, 2 * np.pi)}
+    for node in order.tolist():
+        begin, end = sector[node]
+        angle = (begin + end) / 2
+        places[node] = away[node] * np.array([np.cos(angle), np.sin(angle)])
+        for each in below[node]:
+            width = (end - sector[node][0]) * leaves[each] / leaves[node]
+            sector[each] = (begin, begin + width)
+            begin += width
+    return places

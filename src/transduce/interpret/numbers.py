@@ -3,7 +3,6 @@
 import base64
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 
@@ -15,8 +14,3 @@ def packed(tensor: Tensor) -> dict[str, Any]:
 def in_base64(tensor: Tensor) -> str:
     """The values of a tensor in base64, without its shape."""
     return base64.b64encode(tensor.detach().cpu().numpy().astype("<f4").tobytes()).decode()
-
-
-def from_base64(text: str, shape: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
-    """The array that `packed` encoded."""
-    return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)

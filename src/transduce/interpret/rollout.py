@@ -39,7 +39,6 @@ def rollout(attention: Attention) -> dict[str, Tensor]:
 
 
 def rollout_dict(attention: Attention) -> dict[str, Any]:
-    """`rollout` for JSON."""
     return {kind: packed(weights) for kind, weights in rollout(attention).items()}
 
 

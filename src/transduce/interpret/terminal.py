@@ -53,15 +53,6 @@ def spotlight(tokens: Sequence[str], weights: Array, query: str | None = None) -
     return TerminalSpotlight(_printable(tokens), checked(weights, (len(tokens),)), query)
 
 
-def shaded_words(tokens: Sequence[str], weights: Array) -> "ShadedWords":
-    """What one query attends to: the sentence itself, each word shaded by its weight (S,).
-
-    Raises:
-        InputError: the words do not fit the weights, or a weight is negative or not finite.
-    """
-    return ShadedWords(_printable(tokens), checked(weights, (len(tokens),)))
-
-
 def shaded_text(
     text: str, spans: Sequence[tuple[int, int]], weights: Array, heading: str = "", most: float | None = None
 ) -> "ShadedText":
@@ -90,8 +81,6 @@ def bar_line(
 
 @dataclass(frozen=True)
 class HeatMap:
-    """See `heat_map`."""
-
     rows: list[str]
     columns: list[str]
     weights: Array
@@ -111,8 +100,6 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class TerminalSpotlight:
-    """See `spotlight`."""
-
     tokens: list[str]
     weights: Array
     query: str | None
@@ -127,26 +114,7 @@ class TerminalSpotlight:
 
 
 @dataclass(frozen=True)
-class ShadedWords:
-    """See `shaded_words`."""
-
-    tokens: list[str]
-    weights: Array
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        shades = ASCII_SHADES if options.ascii_only else SHADES
-        line = Text()
-        for token, weight in zip(self.tokens, self.weights / _heaviest(self.weights), strict=True):
-            background = glow(weight)
-            line.append(token, Style(color=_color(readable_on(background)), bgcolor=_color(background)))
-            line.append(_shade(weight, shades).strip(), _solid(background)).append(" ")
-        yield line
-
-
-@dataclass(frozen=True)
 class ShadedText:
-    """See `shaded_text`."""
-
     text: str
     spans: list[tuple[int, int]]
     shares: Array

@@ -47,7 +47,6 @@ class Side:
     words: tuple[Word, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "text": self.text,
             "tokens": [{"text": token.text, "start": token.start, "end": token.end} for token in self.tokens],

@@ -15,8 +15,7 @@ Capabilities = Mapping[str, Any]  # the result of torch.cpu.get_capabilities
 
 def capabilities() -> Capabilities:
     """The capabilities of this machine's processor."""
-    found: Capabilities = torch.cpu.get_capabilities()
-    return found
+    return torch.cpu.get_capabilities()
 
 
 def foreign_x86(processor: Capabilities) -> bool:

@@ -14,8 +14,7 @@ def frequencies(width: int, base: float = BASE) -> NDArray[np.float64]:
 
     The cosine term uses the exponent 2j/D as well; some lecture notes print 2jd there, which is a misprint.
     """
-    found_J: NDArray[np.float64] = base ** (-np.arange(0, width, 2, dtype=np.float64) / width)
-    return found_J
+    return base ** (-np.arange(0, width, 2, dtype=np.float64) / width)
 
 
 def sinusoids(length: int, width: int, offset: int = 0) -> NDArray[np.float32]:

@@ -71,8 +71,7 @@ class Block(Recomputable):
             nonlocal seen
             present = self.self_attention.keys_values(normed_BTD, offset)
             seen = past.append(present) if past else present
-            looked: Tensor = self.self_attention(normed_BTD, seen, allowed, offset)
-            return looked
+            return self.self_attention(normed_BTD, seen, allowed, offset)
 
         x_BTD = self.self_residual(x_BTD, look_at_self, real_BT)
         if self.cross_attention and self.cross_residual:

@@ -87,20 +87,4 @@ class FeedForward(nn.Module):
         hidden_BTH = self.activation(self.inner(x_BTD))
         if self.linear is not None:
             hidden_BTH = hidden_BTH * self.linear(x_BTD)
-        output: Tensor = self.outer(self.dropout(hidden_BTH))
-        return output
-
-
-def as_convolutions(layer: FeedForward, x_BTD: Tensor) -> Tensor:
-    """The output (B, T, D) of `layer` in prediction, computed by convolutions of width 1 with its weights.
-
-    A layer that transforms each position separately is a convolution over one position.
-    """
-
-    def convolved(linear: nn.Linear, x_BDT: Tensor) -> Tensor:
-        return F.conv1d(x_BDT, linear.weight[:, :, None], linear.bias)
-
-    hidden_BHT = layer.activation(convolved(layer.inner, x_BTD.mT))
-    if layer.linear is not None:
-        hidden_BHT = hidden_BHT * convolved(layer.linear, x_BTD.mT)
-    return convolved(layer.outer, hidden_BHT).mT
+        return self.outer(self.dropout(hidden_BTH))

@@ -37,7 +37,7 @@ class BeamRequest:
 
 
 class FusedSearch(Protocol):
-    """One or more decoders with their sources, whose mean is searched (see `transduce.fused.beam_search`)."""
+    """One or more decoders with their sources, whose mean is searched (see `transduce.fused.stack`)."""
 
     @property
     def words(self) -> int:

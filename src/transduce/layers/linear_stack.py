@@ -86,12 +86,10 @@ class LinearBlock(Recomputable):
         """The output (B, T, D), where each position attends to every real one."""
 
         def look_around(normed_BTD: Tensor) -> Tensor:
-            looked: Tensor = self.self_attention(normed_BTD, self.self_attention.summarise(normed_BTD, real_BT))
-            return looked
+            return self.self_attention(normed_BTD, self.self_attention.summarise(normed_BTD, real_BT))
 
         x_BTD = self.self_residual(x_BTD, look_around)
-        after_BTD: Tensor = self.feed_forward_residual(x_BTD, self.feed_forward)
-        return after_BTD
+        return self.feed_forward_residual(x_BTD, self.feed_forward)
 
     @recomputable
     def extend(self, x_BTD: Tensor, past: Summary | None, source: Summary | None) -> tuple[Tensor, Summary]:
@@ -140,8 +138,7 @@ class LinearStack(nn.Module):
         x_BTD = self.dropout(self.positions(embedded_BTD))
         for block in self.blocks:
             x_BTD = block(x_BTD, real_BT)
-        normed_BTD: Tensor = self.norm(x_BTD)
-        return normed_BTD
+        return self.norm(x_BTD)
 
     def extend(
         self, embedded_BTD: Tensor, past: LinearState | None, sources: tuple[Summary, ...] | None = None

@@ -76,8 +76,6 @@ def _by_kernel(sizes: MemorySizes, weights: list[Tensor], state: list[Tensor], l
 
 
 class _Unrolled(torch.autograd.Function):
-    """See `unroll`."""
-
     @staticmethod
     def forward(
         ctx: Any,

@@ -43,8 +43,7 @@ def recomputable(method: Callable[Concatenate[Owner, P], Result]) -> Callable[Co
         if not (self.recomputes and self.training and torch.is_grad_enabled()):
             return method(self, *args, **kwargs)
         settings: dict[str, Any] = {**kwargs, "use_reentrant": False, "context_fn": _contexts}
-        result: Result = checkpoint(method, self, *args, **settings)
-        return result
+        return checkpoint(method, self, *args, **settings)
 
     return called  # type: ignore[return-value]  # `wraps` forgets that self has no keyword
 

@@ -161,8 +161,7 @@ class Readout(nn.Module):
     def forward(self, *given: Tensor) -> Tensor:
         """Vectors (.., any width) -> (.., D)."""
         x = self.linear(torch.cat(given, -1))
-        read: Tensor = self.dropout(x.unflatten(-1, (-1, 2)).amax(-1) if self.maxout else x.tanh())
-        return read
+        return self.dropout(x.unflatten(-1, (-1, 2)).amax(-1) if self.maxout else x.tanh())
 
 
 class RecurrentDecoder(nn.Module):

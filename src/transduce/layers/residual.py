@@ -43,8 +43,7 @@ class Residual(nn.Module):
         """(B, T, D) -> (B, T, D). real_BT marks real positions, for norms over several positions; None = all are."""
         if self.placement == "pre":
             return self._add(x_BTD, sublayer(self.norm(x_BTD, real_BT)))
-        normed: Tensor = self.norm(self._add(x_BTD, sublayer(x_BTD)), real_BT)
-        return normed
+        return self.norm(self._add(x_BTD, sublayer(x_BTD)), real_BT)
 
     def _add(self, x_BTD: Tensor, f_BTD: Tensor) -> Tensor:
         return add_dropped(x_BTD, f_BTD, self.dropout if self.training else 0.0)

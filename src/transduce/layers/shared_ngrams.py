@@ -22,7 +22,8 @@ def shared_ngrams(passage: Passage, longest: int) -> tuple[Tensor, Tensor]:
     begins_BSQ, of_context, of_question = equal_BSQ, [], []
     for order in range(longest):
         if order:  # an n-gram begins where one of n - 1 does, and its last token is equal too
-            begins_BSQ = begins_BSQ & _earlier(equal_BSQ, order)
+            # At (s, q) what stands at (s + steps, q + steps); False behind the ends.
+            begins_BSQ = begins_BSQ & torch.nn.functional.pad(equal_BSQ, (0, order, 0, order))[:, order:, order:]
         of_context.append(_covered(begins_BSQ.any(2), order))
         of_question.append(_covered(begins_BSQ.any(1), order))
     return torch.stack(of_context, -1).float(), torch.stack(of_question, -1).float()
@@ -36,11 +37,6 @@ def with_shared(embedded_BTD: Tensor, shared_BTN: Tensor | None) -> Tensor:
 def _without_end(real_BT: Tensor) -> Tensor:
     """The mask of all but each row's last real position, which is its end token."""
     return torch.nn.functional.pad(real_BT[:, 1:], (0, 1))
-
-
-def _earlier(equal_BSQ: Tensor, steps: int) -> Tensor:
-    """At (s, q) what stands at (s + steps, q + steps); False behind the ends."""
-    return torch.nn.functional.pad(equal_BSQ, (0, steps, 0, steps))[:, steps:, steps:]
 
 
 def _covered(begins_BT: Tensor, order: int) -> Tensor:

@@ -131,7 +131,6 @@ class StackConfig(Config):
 
     @property
     def width_of_head(self) -> int:
-        """Of queries, keys and values."""
         return self.head_width or self.d_model // self.heads
 
     @field_validator("score")

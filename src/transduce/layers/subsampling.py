@@ -87,8 +87,7 @@ def make_front_ends(
 def embedded(front_end: nn.Module, source: Padded) -> Padded:
     """A source as an encoder reads it, (B, S, D): tokens embedded, or frames subsampled."""
     if isinstance(front_end, Subsampling):
-        found: Padded = front_end(source)
-        return found
+        return front_end(source)
     values_BSD: Tensor = front_end(source.values)
     return Padded(values_BSD, source.lengths)
 

@@ -66,5 +66,4 @@ class WordEmbedding(nn.Module):
         embedded_BTD: Tensor = self.tokens(tokens.values)
         if self.spelled is not None:
             embedded_BTD = torch.cat((embedded_BTD, self.spelled(characters.values)), -1)
-        found_BTD: Tensor = self.highway(self.dropout(embedded_BTD))
-        return found_BTD
+        return self.highway(self.dropout(embedded_BTD))

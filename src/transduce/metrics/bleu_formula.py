@@ -6,62 +6,32 @@ Source: Papineni et al. 2002. Shapes: S sentences, N counts a sentence.
 """
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from transduce.core.errors import InputError
 from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally
-from transduce.metrics.words import words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+UNSPACED = ("CJK ", "HIRAGANA ", "KATAKANA ", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
 
 Tokens = Sequence[str]
 Counts = Sequence[float]
 
 
-def notes_bleu(
-    hypotheses: Sequence[Tokens],
-    references: Sequence[Sequence[Tokens]],
-    max_order: int,
-    weights: Sequence[float] | None = None,
-) -> float:
+def notes_bleu_tally(hypotheses: Sequence[str], references: References, *, max_order: int = 4) -> Tally:
     """b · exp(Σ a_n log p_n) in [0, 1], nothing smoothed: 0 as soon as one order has no match.
 
     p_n: matched n-grams over n-grams, both summed over the corpus before dividing; an n-gram matches at most
     as often as it stands in the reference that has it most. b: 1 where the hypotheses are longer than the
     references, else exp(1 - l_s / l_x), l_s counting each sentence's shortest reference (sacrebleu: closest).
-
-    Args:
-        hypotheses: tokens, one a sentence.
-        references: for each hypothesis, one or more references.
-        max_order: the longest n-grams counted.
-        weights: a_1 ... a_max_order; equal ones (1 / max_order) by default.
-
-    Raises:
-        InputError: not equally many, a sentence without a reference, or not as many weights as orders.
-    """
-    _check_tokens(hypotheses, references)
-    weights = [1 / max_order] * max_order if weights is None else weights
-    if len(weights) != max_order:
-        raise InputError(f"{max_order} orders of n-grams need {max_order} weights; got {len(weights)}.")
-    rows = [_counts(each, several, max_order) for each, several in zip(hypotheses, references, strict=True)]
-    return _formula([math.fsum(column) for column in zip(*rows, strict=True)], weights)
-
-
-def d2l_bleu(hypothesis: Tokens, reference: Tokens, max_order: int) -> float:
-    """exp(min(0, 1 - l_s / l_x)) · Π p_n^(1/2^n), for one sentence: longer n-grams weigh less, not more.
-
-    Source: Dive into Deep Learning, 10.7; orders beyond the hypothesis's length are left out, as there.
-    """
-    weights = [0.5**order for order in range(1, min(max_order, len(hypothesis)) + 1)]
-    return _formula(_counts(hypothesis, [reference], len(weights)), weights)
-
-
-def notes_bleu_tally(hypotheses: Sequence[str], references: References, *, max_order: int = 4) -> Tally:
-    """`notes_bleu` of texts, split by `transduce.metrics.words`, with equal weights.
+    a_n: 1 / max_order. Texts are split by `transduce.metrics.bleu_formula`.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
@@ -116,9 +86,26 @@ def ngrams(tokens: Tokens, order: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[start : start + order]) for start in range(len(tokens) - order + 1))
 
 
-def _check_tokens(hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> None:
-    if len(hypotheses) != len(references):
-        raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} lists of references.")
-    without = [str(line) for line, several in enumerate(references, start=1) if not several]
-    if without:
-        raise InputError(f"no reference for the hypotheses {', '.join(without)} (counted from 1).")
+def words(text: str) -> list[str]:
+    """Lower-cased runs of letters, digits and the marks on them; where a script writes no spaces, each letter alone.
+
+    Punctuation and symbols separate and are left out. Composed and decomposed accents are the same (NFC).
+    """
+    found: list[str] = []
+    open_to = ""  # what may join the last word: "LNM" after a letter, "M" after one that stands alone
+    for letter in unicodedata.normalize("NFC", text.lower()):
+        kind = unicodedata.category(letter)[0]
+        alone = kind in "LN" and _stands_alone(letter)
+        if kind in open_to and not alone:
+            found[-1] += letter
+        elif kind in "LN":
+            found.append(letter)
+            open_to = "M" if alone else "LNM"
+        else:
+            open_to = ""
+    return found
+
+
+@cache
+def _stands_alone(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(UNSPACED)

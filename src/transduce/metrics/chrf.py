@@ -5,23 +5,18 @@ Sources: Popović 2015 and 2017; computed by sacrebleu.
 
 from collections.abc import Sequence
 
-from transduce.metrics.score import References, Score
+from transduce.metrics.score import References
 from transduce.metrics.tally import Tally
-
-
-def chrf(hypotheses: Sequence[str], references: References, *, word_order: int = 0, lowercase: bool = False) -> Score:
-    """Corpus chrF, 0 to 100; word_order=2 gives chrF++. Of several references each sentence gets the best.
-
-    Raises:
-        InputError: no sentences, not equally many, or one without a reference.
-    """
-    return chrf_tally(hypotheses, references, word_order=word_order, lowercase=lowercase).score()
 
 
 def chrf_tally(
     hypotheses: Sequence[str], references: References, *, word_order: int = 0, lowercase: bool = False
 ) -> Tally:
-    """What `chrf` counts."""
+    """Corpus chrF, 0 to 100; word_order=2 gives chrF++. Of several references each sentence gets the best.
+
+    Raises:
+        InputError: no sentences, not equally many, or one without a reference.
+    """
     from sacrebleu.metrics.chrf import CHRF
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally

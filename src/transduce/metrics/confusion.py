@@ -52,7 +52,6 @@ class Confusion:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
         pairs = {(true, said): count for true, row in table["counts"].items() for said, count in row.items()}
         return cls._counted(tuple(table["labels"]), pairs)
 
@@ -64,7 +63,6 @@ class Confusion:
         return {"labels": list(self.labels), "counts": counts, "scores": scores}
 
     def scores(self) -> dict[str, LabelScore]:
-        """Of each label."""
         right, said, true = self.counts_CC.diagonal(), self.counts_CC.sum(0), self.counts_CC.sum(1)
         numbers = zip(self.labels, right.tolist(), said.tolist(), true.tolist(), strict=True)
         return {

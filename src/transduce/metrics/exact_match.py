@@ -2,37 +2,27 @@
 
 from collections.abc import Sequence
 
-from transduce.metrics.score import References, Score, checked_references, reference_count
+from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
 
 
-def exact_match(hypotheses: Sequence[str], references: References) -> Score:
+def exact_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
     """Per cent, 0 to 100. Nothing is stripped, folded or normalised.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
-    return exact_match_tally(hypotheses, references).score()
-
-
-def exact_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
-    """What `exact_match` counts."""
     listed = checked_references(hypotheses, references)
     found = [float(hypothesis in several) for hypothesis, several in zip(hypotheses, listed, strict=True)]
     return mean_tally("exact match", f"nrefs:{reference_count(listed)}|case:mixed|space:kept", found)
 
 
-def length_match(hypotheses: Sequence[str], references: References) -> Score:
+def length_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
     """Per cent of hypotheses with as many characters as one of their references: of lines of verse, for example.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
-    return length_match_tally(hypotheses, references).score()
-
-
-def length_match_tally(hypotheses: Sequence[str], references: References) -> Tally:
-    """What `length_match` counts."""
     listed = checked_references(hypotheses, references)
     found = [
         float(len(hypothesis) in map(len, several)) for hypothesis, several in zip(hypotheses, listed, strict=True)

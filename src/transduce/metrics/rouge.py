@@ -1,8 +1,8 @@
 """ROUGE: the share of the references found in the hypothesis, by n-grams (ROUGE-N) or in sequence (ROUGE-L).
 
-`rouge` is the figure of summarisation tables: the library rouge-score's F1, on words of any script. `notes_rouge` is
-the textbook's recall. They treat several references differently, so do not mix them: rouge-score takes for each
-sentence the reference with the best F1, the formula pools the n-grams of all.
+`rouge_tally` is the figure of summarisation tables: the library rouge-score's F1, on words of any script.
+`notes_rouge_tally` is the textbook's recall. They treat several references differently, so do not mix them: rouge-score
+takes for each sentence the reference with the best F1, the formula pools the n-grams of all.
 
 Source: Lin 2004.
 """
@@ -13,24 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.metrics.bleu_formula import Tokens, ngrams
-from transduce.metrics.score import References, Score, checked_references, reference_count
+from transduce.metrics.bleu_formula import Tokens, ngrams, words
+from transduce.metrics.score import References, checked_references, reference_count
 from transduce.metrics.tally import Tally, mean_tally
-from transduce.metrics.words import words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class RougeWords:
-    """`transduce.metrics.words` with the interface of rouge-score's tokenizers."""
+    """`transduce.metrics.bleu_formula` with the interface of rouge-score's tokenizers."""
 
     def tokenize(self, text: str) -> list[str]:
-        """The words of `text`."""
         return words(text)
 
 
-def rouge(hypotheses: Sequence[str], references: References, kind: str = "L") -> Score:
+def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "L") -> Tally:
     """Mean F1 over sentences, 0 to 100, by rouge-score; of several references each sentence gets the best.
 
     Args:
@@ -40,11 +38,6 @@ def rouge(hypotheses: Sequence[str], references: References, kind: str = "L") ->
         InputError: another kind; no sentences, not equally many, or one without a reference; rouge-score is not
             installed.
     """
-    return rouge_tally(hypotheses, references, kind).score()
-
-
-def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "L") -> Tally:
-    """What `rouge` counts."""
     from importlib.metadata import version
 
     if kind not in {*"123456789", "L"}:
@@ -61,22 +54,12 @@ def rouge_tally(hypotheses: Sequence[str], references: References, kind: str = "
     return mean_tally(f"ROUGE-{kind}", signature, found)
 
 
-def notes_rouge(hypotheses: Sequence[Tokens], references: Sequence[Sequence[Tokens]], order: int) -> float:
+def notes_rouge_tally(hypotheses: Sequence[str], references: References, order: int) -> Tally:
     """Recall in [0, 1]: matched n-grams over the references' n-grams, both summed over references and sentences.
 
         ROUGE-N(x) = Σ_k Σ_w min(c_w(x), c_w(s^k)) / Σ_k Σ_w c_w(s^k)
 
-    Raises:
-        InputError: not equally many.
-    """
-    if len(hypotheses) != len(references):
-        raise InputError(f"{len(hypotheses)} hypotheses, but {len(references)} lists of references.")
-    rows = [_pooled(each, several, order) for each, several in zip(hypotheses, references, strict=True)]
-    return _recall(sum(matched for matched, _ in rows), sum(total for _, total in rows))
-
-
-def notes_rouge_tally(hypotheses: Sequence[str], references: References, order: int) -> Tally:
-    """`notes_rouge` of texts, split by `transduce.metrics.words`.
+    Texts are split by `transduce.metrics.bleu_formula`.
 
     Raises:
         InputError: no sentences, not equally many, or one without a reference.

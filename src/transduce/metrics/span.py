@@ -62,7 +62,8 @@ def cmrc_tally(hypotheses: Sequence[str], references: References, figure: str) -
     """CMRC 2018's. Raises InputError for F1 where nltk is not installed."""
     if figure == "em":
         return _tally("CMRC 2018", hypotheses, references, _same(_without_cmrc_punctuation), "case:lc|unit:text")
-    cut = _latin_words()
+    words = library("nltk.tokenize.destructive", "cmrc_f1", "cmrc", called="nltk")
+    cut = words.NLTKWordTokenizer().tokenize
     segments = lru_cache(maxsize=4096)(lambda text: mixed_segments(text, cut))
 
     def compare(answer: str, reference: str) -> float:
@@ -73,7 +74,6 @@ def cmrc_tally(hypotheses: Sequence[str], references: References, figure: str) -
 
 
 def drcd_tally(hypotheses: Sequence[str], references: References, figure: str) -> Tally:
-    """DRCD's."""
     compare = {"em": _same(_drcd_characters), "f1": _drcd_f1}[figure]
     return _tally("DRCD", hypotheses, references, compare, f"case:lc|articles:kept|{_unit(figure, 'character')}")
 
@@ -156,9 +156,3 @@ def _drcd_f1(answer: str, reference: str) -> float:
 
 def _without_cmrc_punctuation(text: str) -> str:
     return "".join(each for each in text.lower().strip() if each not in CMRC_PUNCTUATION)
-
-
-def _latin_words() -> Callable[[str], list[str]]:
-    words = library("nltk.tokenize.destructive", "cmrc_f1", "cmrc", called="nltk")
-    cut: Callable[[str], list[str]] = words.NLTKWordTokenizer().tokenize
-    return cut

@@ -5,14 +5,14 @@ Sources: Snover et al. 2006; computed by sacrebleu as tercom did.
 
 from collections.abc import Sequence
 
-from transduce.metrics.score import References, Score, checked_references
+from transduce.metrics.score import References, checked_references
 from transduce.metrics.tally import Tally
 from transduce.metrics.writing import writing
 
 
-def ter(
+def ter_tally(
     hypotheses: Sequence[str], references: References, *, lowercase: bool = True, language: str | None = None
-) -> Score:
+) -> Tally:
     """Edits in per cent of the reference's words: 0 is perfect, and over 100 is possible.
 
     Of several references the nearest gives the edits, and all of them together the length they are divided by. Where
@@ -21,13 +21,6 @@ def ter(
     Raises:
         InputError: no sentences, not equally many, or one without a reference.
     """
-    return ter_tally(hypotheses, references, lowercase=lowercase, language=language).score()
-
-
-def ter_tally(
-    hypotheses: Sequence[str], references: References, *, lowercase: bool = True, language: str | None = None
-) -> Tally:
-    """What `ter` counts."""
     from sacrebleu.metrics.ter import TER
 
     from transduce.metrics.sacrebleu_score import sacrebleu_tally

@@ -90,8 +90,7 @@ class Bidaf(nn.Module):
         first_BSH = self.modeling.states(self.dropout(flow_BSG), lengths_B)
         last_BSH = self.ending.states(self.dropout(first_BSH), lengths_B)
         seen = (self.dropout(torch.cat((flow_BSG, each_BSH), -1)) for each_BSH in (first_BSH, last_BSH))
-        pointed: tuple[Tensor, Tensor] = self.pointer(*seen, inputs)
-        return pointed
+        return self.pointer(*seen, inputs)
 
     def _read(self, tokens: Padded, characters: Padded, shared_BTN: Tensor | None) -> Tensor:
         embedded_BTD = with_shared(self.embed(tokens, characters), shared_BTN)

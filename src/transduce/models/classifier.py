@@ -91,7 +91,6 @@ class ClassifierConfig(NoncausalStackConfig):
         return self
 
     def reads(self, key: str) -> bool:
-        """What the encoder reads."""
         return key in READ[self.encoder]
 
     @property

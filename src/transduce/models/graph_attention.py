@@ -6,6 +6,8 @@
 Heads are joined in hidden layers. For labels of nodes the last layer's heads are averaged, and are the logits. For
 labels of graphs all layers are hidden ones, and what a graph's nodes say together is pooled and classified.
 
+Pooling: the nodes of each graph become one vector.
+
 Shapes: N nodes, F features, B graphs or chosen nodes, H heads, D width of a head, X width of a layer's input or output,
 C labels, E edges.
 """
@@ -18,13 +20,46 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.dropout import Dropout
-from transduce.attention.edges import AdditiveEdgeScore, DotEdgeScore, EdgeAttention, Edges, times_weight
+from transduce.attention.edges import AdditiveEdgeScore, DotEdgeScore, EdgeAttention, Edges, edge_softmax, times_weight
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import Specs
-from transduce.layers.graph_pooling import GraphPooling, GraphPoolingKind
+
+GraphPoolingKind = Literal["mean", "sum", "max", "attention"]
+
+
+class GraphPooling(nn.Module):
+    """Mean, sum or maximum of a graph's nodes; or their mean by the weights softmax_n(q . tanh(W x_n)).
+
+    A capture records the weights of attention pooling, (N, 1).
+    """
+
+    role: Role = "other"
+    side: Side = "encoder"
+
+    def __init__(self, width: int, kind: GraphPoolingKind) -> None:
+        super().__init__()
+        self.kind = kind
+        self.key = nn.Linear(width, width) if kind == "attention" else None
+        self.query = nn.Linear(width, 1, bias=False) if kind == "attention" else None
+
+    def forward(self, x_NX: Tensor, graphs: Graphs) -> Tensor:
+        """(B, X)."""
+        starts = torch.cat([graphs.sizes.new_zeros(1), graphs.sizes.cumsum(0)])
+        if self.kind == "max":
+            return torch.segment_reduce(x_NX, "max", offsets=starts, axis=0)
+        graph_N = graphs.graph_of_each()
+        if self.key is not None and self.query is not None:
+            edges = Edges(torch.arange(len(x_NX), device=x_NX.device), graph_N, starts)
+            alpha_N1 = edge_softmax(self.query(self.key(x_NX).tanh()), edges)
+            if (record := active_record()) is not None:
+                record.take(self, alpha_N1)
+            x_NX = x_NX * alpha_N1.to(x_NX.dtype)
+        sum_BX = x_NX.new_zeros(len(graphs.sizes), x_NX.shape[1]).index_add(0, graph_N, x_NX)
+        return sum_BX / graphs.sizes[:, None] if self.kind == "mean" else sum_BX
 
 
 class GraphAttentionConfig(Config):
@@ -148,8 +183,7 @@ class GraphAttention(PenalizedClassifier):
         if self.pool is None or self.output is None:
             assert inputs.chosen is not None
             return x_NX.index_select(0, inputs.chosen)
-        logits_BC: Tensor = self.output(self.dropout(self.pool(x_NX, inputs)))
-        return logits_BC
+        return self.output(self.dropout(self.pool(x_NX, inputs)))
 
 
 def reads_whole_graphs(specs: Specs, kind: str) -> bool:

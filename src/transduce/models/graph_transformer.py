@@ -20,9 +20,8 @@ from transduce.attention.edges import DotEdgeScore, EdgeAttention, Edges, times_
 from transduce.core.config import Config
 from transduce.core.graphs import Graphs
 from transduce.data.columns import Specs
-from transduce.layers.graph_pooling import GraphPooling, GraphPoolingKind
 from transduce.layers.recomputation import Recomputable, recomputable
-from transduce.models.graph_attention import PenalizedClassifier, reads_whole_graphs
+from transduce.models.graph_attention import GraphPooling, GraphPoolingKind, PenalizedClassifier, reads_whole_graphs
 
 
 class GraphTransformerConfig(Config):
@@ -103,8 +102,7 @@ class GraphTransformer(PenalizedClassifier):
         x_NX = times_weight(inputs.features, self.embedding_FX, self.rate if self.training else 0.0)
         for block in self.blocks:
             x_NX = block(x_NX, edges)
-        normed_NX: Tensor = self.norm(x_NX)
-        return normed_NX
+        return self.norm(x_NX)
 
     def classify(self, inputs: Graphs) -> Tensor:
         """Logits (B, C)."""
@@ -113,5 +111,4 @@ class GraphTransformer(PenalizedClassifier):
             x_NX = self.pool(x_NX, inputs)
         elif inputs.chosen is not None:
             x_NX = x_NX.index_select(0, inputs.chosen)
-        logits_BC: Tensor = self.output(self.dropout(x_NX))
-        return logits_BC
+        return self.output(self.dropout(x_NX))

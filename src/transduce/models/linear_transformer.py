@@ -49,7 +49,6 @@ class LinearTransformer(nn.Module):
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
-        """See `transduce.models.protocols.PredictsByProduct`."""
         assert source is not None
         hidden_BTD, _ = self.decoder.extend(self.target_embedding(target.values), None, self._remember(source))
         return hidden_BTD, self.output.weight

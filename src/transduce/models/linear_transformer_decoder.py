@@ -47,7 +47,6 @@ class LinearTransformerDecoder(nn.Module):
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
-        """See `transduce.models.protocols.PredictsByProduct`."""
         assert source is None
         hidden_BTD, _ = self.decoder.extend(self.embedding(target.values), None)
         return hidden_BTD, self.output.weight

@@ -155,8 +155,7 @@ class MemoryNetwork(nn.Module):
 
     def _logits(self, u_BD: Tensor) -> Tensor:
         if self.output is not None:
-            logits_BC: Tensor = self.output(u_BD)
-            return logits_BC
+            return self.output(u_BD)
         return u_BD @ F.embedding_bag(self.label_words, self.embedding_VED[:, -1], self.label_starts, mode="sum").T
 
     def _places(self, lengths_B: Tensor) -> _Read:

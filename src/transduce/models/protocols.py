@@ -61,7 +61,7 @@ class PredictsByProduct(Protocol):
 
 @runtime_checkable
 class PredictsJointly(Protocol):
-    """Predicts, and with a `ctc_weight` above 0 also aligns by its encoder alone; see `transduce.layers.joint_ctc`.
+    """Predicts, and with a `ctc_weight` above 0 also aligns by its encoder alone; see `transduce.layers.ctc`.
 
     The blank is the start token, as of `Aligns`. With a weight of 0, only `Predicts` is promised.
     """
@@ -192,10 +192,7 @@ class Reorders(Protocol):
 
 def select(tree: AnyTree, rows: Tensor) -> AnyTree:
     """The rows `rows` (N,) of axis 0 of every tensor in `tree`, in that order, repeats allowed."""
-    selected: AnyTree = map_tree(
-        tree, lambda leaf: leaf.index_select(0, rows) if isinstance(leaf, Tensor) else leaf.reordered(rows)
-    )
-    return selected
+    return map_tree(tree, lambda leaf: leaf.index_select(0, rows) if isinstance(leaf, Tensor) else leaf.reordered(rows))
 
 
 def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:

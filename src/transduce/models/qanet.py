@@ -95,8 +95,7 @@ class SeparableConvolution(nn.Module):
         """(B, T, D)."""
         kept_BTD = x_BTD * real_BT[..., None]
         seen_BTD = self.depthwise(kept_BTD.transpose(1, 2)).transpose(1, 2)
-        found_BTD: Tensor = self.pointwise(seen_BTD).relu()
-        return found_BTD
+        return self.pointwise(seen_BTD).relu()
 
 
 class QanetBlock(Recomputable):
@@ -171,10 +170,8 @@ class Qanet(nn.Module):
             passes.append(state_BSD)
             state_BSD = self.dropout(state_BSD)
         seen = (torch.cat((passes[0], each_BSD), -1) for each_BSD in passes[1:])
-        pointed: tuple[Tensor, Tensor] = self.pointer(*seen, inputs)
-        return pointed
+        return self.pointer(*seen, inputs)
 
     def _read(self, tokens: Padded, characters: Padded, shared_BTN: Tensor | None) -> Tensor:
         embedded_BTD = with_shared(self.embed(tokens, characters), shared_BTN)
-        states_BTD: Tensor = self.encoder(self.narrow(embedded_BTD), tokens.mask())
-        return states_BTD
+        return self.encoder(self.narrow(embedded_BTD), tokens.mask())

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from transduce.attention.dropout import Dropout
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
+from transduce.layers.ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.embedding import Tied
-from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.recurrent_decoder import (
@@ -96,12 +96,10 @@ class Rnn(nn.Module):
         return self._decode(target.values, *self.start(source, len(target.values)))[0]
 
     def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
-        """See `transduce.models.protocols.PredictsJointly`."""
         encoded, last = self._read(source)
         return self._decode(target.values, *self._begin(source, encoded, last))[0], self._aligned(encoded)
 
     def align_encoder(self, source: Padded) -> Padded:
-        """See `transduce.models.protocols.PredictsJointly`."""
         return self._aligned(self.encode(source))
 
     def encode(self, source: Padded) -> Padded:

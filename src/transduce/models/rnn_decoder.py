@@ -66,7 +66,6 @@ class RnnDecoder(nn.Module):
         return None, self.stack.empty(rows)
 
     def initial_state(self, rows: int) -> StackState:
-        """See `transduce.models.protocols.Stateful`: the cells' states."""
         return self.stack.empty(rows)
 
     def extend(self, target: Padded, state: StackState, memory: int) -> tuple[Tensor, Tensor, StackState]:

@@ -73,7 +73,6 @@ class SsruTransformer(nn.Module):
         return self.output.logits(self._hidden(source, target))
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
-        """See `transduce.models.protocols.PredictsByProduct`."""
         return None if self.output_bias else (self._hidden(source, target), self.output.weight)
 
     def encode(self, source: Padded) -> Padded:

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
+from transduce.layers.ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.embedding import Embedding, Tied, begin_with_zeros
 from transduce.layers.fused_search import FusedSearch
-from transduce.layers.joint_ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State
@@ -86,7 +86,6 @@ class Transformer(nn.Module):
         return self._decode(target.values, memory, None, target.mask())[0]
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor] | None:
-        """See `transduce.models.protocols.PredictsByProduct`."""
         if self.pointer or self.output_bias:
             return None
         assert source is not None
@@ -95,14 +94,12 @@ class Transformer(nn.Module):
         return hidden_BTD, self.output.weight
 
     def joint_logits(self, source: Padded, target: Padded) -> tuple[Tensor, Padded]:
-        """See `transduce.models.protocols.PredictsJointly`."""
         encoded = self.encode(source)
         memory = TransformerMemory(*self._remember(source, encoded))
         logits_BTV, _ = self._decode(target.values, memory, None, target.mask())
         return logits_BTV, self._aligned(encoded)
 
     def align_encoder(self, source: Padded) -> Padded:
-        """See `transduce.models.protocols.PredictsJointly`."""
         return self._aligned(self.encode(source))
 
     def encode(self, source: Padded) -> Padded:
@@ -126,7 +123,6 @@ class Transformer(nn.Module):
         return log_probabilities(logits_BTV[:, -1]), state
 
     def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
-        """See `transduce.models.protocols.HasFusedSearch`."""
         parts = {name for name, part in self._modules.items() if part is not None}
         plain = parts - UNUSED == PLAIN and not (self._parameters or self._buffers or self.zero_start)
         if not plain or self.decoder.fused is None:

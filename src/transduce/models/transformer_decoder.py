@@ -44,7 +44,6 @@ class TransformerDecoder(nn.Module):
         return self.output.logits(self.before_logits(source, target)[0])
 
     def before_logits(self, source: Padded | None, target: Padded) -> tuple[Tensor, Tensor]:
-        """See `transduce.models.protocols.PredictsByProduct`."""
         assert source is None
         hidden_BTD, _ = self.decoder.extend_causally(self.embedding(target.values), None, real_BT=target.mask())
         return hidden_BTD, self.output.weight
@@ -67,7 +66,6 @@ class TransformerDecoder(nn.Module):
         return hidden_BTD, self.output.weight, self.decoder.last(cast(tuple[KeyValue, ...], after), memory)
 
     def start(self, source: Padded | None, rows: int) -> tuple[None, State]:
-        """No memory, and empty caches."""
         assert source is None
         return None, self.decoder.begin(rows)
 

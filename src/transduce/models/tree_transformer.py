@@ -90,8 +90,7 @@ class TreeTransformer(nn.Module):
     def classify(self, inputs: Forest) -> Tensor:
         """Logits (B, N, C)."""
         states_BND = self._along_edges(inputs) if self.relations else self._flat(inputs)
-        logits: Tensor = self.output(self.dropout(states_BND))
-        return logits
+        return self.output(self.dropout(states_BND))
 
     def _along_edges(self, inputs: Forest) -> Tensor:
         assert self.phrase is not None
@@ -99,8 +98,7 @@ class TreeTransformer(nn.Module):
         embedded_BND = torch.where(is_word_BN1, self._embedded(inputs.words.values.clamp(min=0)), self.phrase)
         masks = related(inputs, self.relations)
         allowed_BHNN = torch.stack([masks[head % len(masks)] for head in range(self.heads)], 1)
-        encoded: Tensor = self.encoder(embedded_BND, allowed_BHNN, inputs.words.mask())
-        return encoded
+        return self.encoder(embedded_BND, allowed_BHNN, inputs.words.mask())
 
     def _flat(self, inputs: Forest) -> Tensor:
         is_word_BN = (inputs.words.values >= 0) & inputs.words.mask()

@@ -27,7 +27,6 @@ class BinaryCrossEntropy(Undrawn):
     unit: ClassVar[str] = "bit"
 
     def loss(self, model: Processes, batch: Batch, drawn: None = None) -> Loss:
-        """The loss above."""
         targets: Padded = batch.targets
         logits_BAO = answer_logits(model, batch.inputs, targets.lengths)
         weight_BA1 = targets.mask()[..., None].float()

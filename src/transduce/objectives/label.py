@@ -30,7 +30,6 @@ class LabelCrossEntropy(Undrawn):
     weights: tuple[float, ...] = ()
 
     def loss(self, model: Classifies, batch: Batch, drawn: None = None) -> Loss:
-        """The loss above."""
         with choices() as made:
             logits_BC, penalty_B = _classified(model, batch.inputs)
         weight_C = logits_BC.new_tensor(self.weights) if self.weights else None

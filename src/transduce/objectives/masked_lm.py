@@ -45,7 +45,6 @@ class MaskedLm:
         return hide_some(batch)
 
     def rows(self, drawn: Hidden, place: slice, part: Batch) -> Hidden:
-        """Of these rows."""
         return Hidden(drawn.places[place, : part.targets.values.shape[1] - 2], drawn.scale)
 
     def loss(self, model: Fills, batch: Batch, drawn: Hidden) -> Loss:

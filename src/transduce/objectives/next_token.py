@@ -15,10 +15,15 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded, map_tree
 from transduce.data.collate import Batch
 from transduce.kernels.matmul import linear
-from transduce.layers.consistency import symmetric_divergence
-from transduce.layers.cross_entropy import IGNORED, smoothed_cross_entropy
-from transduce.layers.linear_cross_entropy import linear_cross_entropy
-from transduce.layers.sampled_cross_entropy import Sample, sample, sampled_cross_entropy
+from transduce.layers.cross_entropy import (
+    IGNORED,
+    Sample,
+    linear_cross_entropy,
+    sample,
+    sampled_cross_entropy,
+    smoothed_cross_entropy,
+    symmetric_divergence,
+)
 from transduce.models.protocols import PredictsByProduct, stands_in
 from transduce.objectives.protocols import Loss
 
@@ -40,7 +45,7 @@ class NextToken:
     Where attention chose, what is minimised has the gradient of the cross-entropy by way of the choices as well.
 
     smoothing: of the labels (Szegedy et al. 2016, section 7).
-    sampled_words: how many stand for the whole vocabulary (`transduce.layers.sampled_cross_entropy`); None = all.
+    sampled_words: how many stand for the whole vocabulary (`transduce.layers.cross_entropy`); None = all.
     """
 
     unit: ClassVar[str] = "token"
@@ -132,8 +137,7 @@ class CarriedNextToken(NextToken):
 
     def _extend(self, model: Any, batch: Batch) -> tuple[Tensor, Tensor, Any]:
         state = model.initial_state(batch.examples) if batch.state is None else batch.state
-        found: tuple[Tensor, Tensor, Any] = model.extend(_said(batch), state, self.memory)
-        return found
+        return model.extend(_said(batch), state, self.memory)
 
 
 def _cross_entropy(
@@ -176,8 +180,7 @@ def _with_choices(loss: Tensor, made: Choices, logits: Callable[[], Tensor], nex
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    logits_BTV: Tensor = model(batch.inputs, _said(batch))
-    return logits_BTV
+    return model(batch.inputs, _said(batch))
 
 
 def _chosen(logits_BTV: Tensor, batch: Batch) -> Tensor:

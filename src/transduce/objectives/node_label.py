@@ -27,7 +27,6 @@ class NodeCrossEntropy(Undrawn):
     smoothing: float = 0.0
 
     def loss(self, model: Classifies, batch: Batch, drawn: None = None) -> Loss:
-        """The loss above."""
         known_BN = batch.targets.known()
         logits_MC = model.classify(batch.inputs)[known_BN].float()
         labels_M = batch.targets.ids.values[known_BN]

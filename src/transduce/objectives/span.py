@@ -24,7 +24,6 @@ class SpanCrossEntropy(Undrawn):
     unit: ClassVar[str] = "span"
 
     def loss(self, model: Points, batch: Batch, drawn: None = None) -> Loss:
-        """The loss above."""
         sides = zip(model.point(batch.inputs), batch.targets.unbind(1), strict=True)
         loss = torch.stack([F.cross_entropy(logits_BS.float(), at_B, reduction="sum") for logits_BS, at_B in sides])
         return Loss(loss.sum(), loss.sum().detach())

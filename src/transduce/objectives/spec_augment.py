@@ -63,7 +63,6 @@ class SpecAugment:
         return Masked(time_BS, features_BF, self.inner.draw(model, batch))
 
     def rows(self, drawn: Masked, place: slice, part: Batch) -> Masked:
-        """Of these rows."""
         time_BS = drawn.time[place, : part.inputs.values.shape[1]]
         return Masked(time_BS, drawn.features[place], self.inner.rows(drawn.inner, place, part))
 

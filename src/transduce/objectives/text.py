@@ -6,8 +6,7 @@ from torch import nn
 
 from transduce.core.errors import InputError
 from transduce.models.protocols import Aligns, Classifies, Fills, PredictsJointly, writes_at_once
-from transduce.objectives.ctc import CtcLoss
-from transduce.objectives.joint_ctc import JointCtcLoss
+from transduce.objectives.ctc import CtcLoss, JointCtcLoss
 from transduce.objectives.masked_lm import MaskedLm
 from transduce.objectives.next_token import NextToken
 from transduce.objectives.protocols import Objective

@@ -402,7 +402,7 @@ def load(
         trust_code: let the file name classes outside Transduce, which are then imported: only if you trust its maker.
             None = those that a recipe of your own has named in this process.
         ensemble: what a mean is taken of, "probability" or "log_probability"; see `transduce.search.ensemble`.
-        precision: of matrix products. "int8" is faster, and near to what "fp32" gives (`transduce.kernels.int8`).
+        precision: of matrix products. "int8" is faster, and near to what "fp32" gives (`transduce.kernels.matmul`).
         device: "cpu", "cuda", "mps", or "auto", which is a GPU of CUDA if there is one. 8-bit products are the
             processor's alone, and so is "auto" for them.
 

@@ -211,7 +211,6 @@ def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str
 
 
 def _characters(side: SideFacts, least: int) -> str:
-    """Which are in the vocabulary."""
     if least == 1:
         return f"all {side.alphabet:,} characters"
     return f"the {side.repeated:,} characters that occur twice, of {side.alphabet:,}"
@@ -267,7 +266,6 @@ def _joint_vocabulary(sizes: dict[str, tuple[int, int, str]], kind: str, tags: i
 
 
 def _letters(table: str, apart: bool) -> list[Decision]:
-    """Of a character tokenizer."""
     reason = "its characters are syllables of few letters, which are learnt one by one"
     return [Decision(f"{table}.normalization", "NFD", reason)] if apart else []
 

@@ -154,7 +154,6 @@ class Facts:
         return running and shorter and self.copied >= COPIED
 
     def to_lines(self) -> list[str]:
-        """For people."""
         names = [language or side for language, side in zip(self.languages, ("source", "target"), strict=True)]
         sides = zip(names, (self.source, self.target), strict=True)
         told = [f"{name}: {each.words:.1f} words, {each.characters:.0f} characters a text" for name, each in sides]

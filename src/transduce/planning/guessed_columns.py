@@ -94,7 +94,6 @@ def _of_numbers(path: Path, format: Format, columns: Sequence[Key]) -> GuessedCo
 
 
 def _looked_at(columns: int) -> int:
-    """How many rows."""
     return GROUPED if columns <= FEW else min(LOOKED_AT, max(1, CELLS // columns))
 
 

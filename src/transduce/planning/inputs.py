@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations, count
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,6 @@ from transduce.data.formats import format_name, format_of, is_table, suffixes
 from transduce.data.formats.tmx import tmx_languages
 from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.remote import url_of
-from transduce.planning.folder_parts import (
-    by_language,
-    by_name,
-    of_several,
-    part_of,
-    stem_of,
-    training_tables,
-    usual_validation,
-)
 from transduce.planning.guessed_columns import guessed_columns
 from transduce.planning.languages import (
     language_of,
@@ -39,6 +30,8 @@ from transduce.planning.languages import (
     plain_code,
 )
 from transduce.recipe.recipe import RESOLVED
+
+PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
 
 BARS = " ||| "  # between source and target, as fast_align has them
 HELD_OUT = ("validation", "test")
@@ -160,19 +153,15 @@ def named_inputs(named: Named) -> Inputs:
     Raises:
         InputError: files that are missing, or no target is named.
     """
-    _check_held_out(named)
+    # Raises InputError for the second side of held-out files without the first.
+    alone = [part for part in HELD_OUT if getattr(named, f"{part}_target") and not getattr(named, part)]
+    if alone:
+        raise InputError(f"--{part}-target: expected its source as --{part}." for part in alone)
     inputs = _two_files(named) if named.target is not None else _one(named)
     for part in HELD_OUT:
         if (held_out := named.held_out(part)) is not None:
             inputs = _with_held_out(inputs, part, held_out)
     return inputs
-
-
-def _check_held_out(named: Named) -> None:
-    """Raises InputError for the second side of held-out files without the first."""
-    alone = [part for part in HELD_OUT if getattr(named, f"{part}_target") and not getattr(named, part)]
-    if alone:
-        raise InputError(f"--{part}-target: expected its source as --{part}." for part in alone)
 
 
 def _with_held_out(inputs: Inputs, part: str, named: Named) -> Inputs:
@@ -400,3 +389,54 @@ def _name(path: Path, languages: tuple[str, str]) -> str:
         name = name.removesuffix(suffix)
     pair = "-".join(language for language in languages if language)
     return name if not pair or pair in name else f"{name}-{pair}"
+
+
+def part_of(stem: str) -> str:
+    """train, validation or test by the beginning of the name; "" = none of them."""
+    return next((part for part, names in PARTS.items() if stem.lower().startswith(names)), "")
+
+
+def stem_of(path: Path) -> str:
+    """The name without the language, and without what it is packed with."""
+    name = path.name
+    for packer in PACKERS:
+        name = name.removesuffix(packer)
+    return name.rpartition(".")[0]
+
+
+def usual_validation(stem: str) -> int:
+    """The place of its beginning among the names of validations."""
+    return next(place for place, name in enumerate(PARTS["validation"]) if stem.lower().startswith(name))
+
+
+def of_several(folder: Path, chosen: str, *others: str) -> str:
+    return (
+        f"{folder}: {chosen} is the validation; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} not used. "
+        "To take another: --validation FILE."
+    )
+
+
+def by_name(stems: Iterable[str]) -> dict[str, str]:
+    """By names for a recipe. Where test.a is beside test_a, which has its name already, it is test_a_2."""
+    named = dict[str, str]()
+    for plain, stem in sorted(
+        ((re.sub(r"\W+", "_", stem), stem) for stem in stems), key=lambda each: each[0] != each[1]
+    ):
+        further = (f"{plain}_{number}" for number in count(2))
+        named[next(name for name in chain([plain], further) if name not in named)] = stem
+    return named
+
+
+def by_language(paths: Sequence[Path]) -> dict[str, dict[str, list[Path]]]:
+    """The files whose names, but for their languages, are those of others: by this name, and by language."""
+    stems: dict[str, dict[str, list[Path]]] = {}
+    for path in paths:
+        if (language := language_of(path)) and not path.name.startswith("."):  # ._train.en is of macOS
+            stems.setdefault(stem_of(path), {}).setdefault(language, []).append(path)
+    return {stem: found for stem, found in stems.items() if len(found) > 1}
+
+
+def training_tables(paths: Sequence[Path]) -> list[Path]:
+    """train.tsv and its like."""
+    tables = (path for path in paths if is_table(path) and not path.name.startswith("."))
+    return [path for path in tables if part_of(path.name) == "train"]

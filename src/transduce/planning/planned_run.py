@@ -1,10 +1,15 @@
 """A training without a recipe in its run directory: decided once, noted there, and compared with what it took."""
 
 import json
+import re
+import textwrap
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rich import table as rich_table
 from rich.console import Console
+from rich.text import Text
 
 from transduce.core.atomic import write_json
 from transduce.core.bounded_file import read_text
@@ -15,11 +20,12 @@ from transduce.planning.decisions import Decision
 from transduce.planning.inputs import HELD_OUT_FILES, Named
 from transduce.planning.plan import TrainingPlan, make_plan
 from transduce.planning.promise import Promise, in_words, taken
-from transduce.planning.writing import decisions_table
-from transduce.recipe.recipe import Table
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
 from transduce.training.run_directory import PLAN, check_directory, check_recipe, movable, within
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+HEAD = "Written by `transduce new`. Each key has its reason above it; change what you know better."
 
 NAME = PLAN
 OPTIONS = {"minutes": "--time", "columns": "--source-column", "overrides": "keys", "data": "data"}  # others as --key
@@ -29,7 +35,7 @@ PATHS = ("source", "target", *HELD_OUT_FILES)  # of what was asked for
 def planned_run(
     run: Path,
     named: Named,
-    given: Table,
+    given: dict[str, Any],
     asked: dict[str, Any],
     minutes: float | None,
     display: Display,
@@ -117,3 +123,41 @@ def earlier_plan(run: Path, asked: dict[str, Any], dry_run: bool = False) -> Tra
 def _option(key: str) -> str:
     """How people ask for what a plan notes under this key."""
     return OPTIONS.get(key, f"--{key.replace('_', '-')}")
+
+
+def decisions_table(plan: TrainingPlan) -> rich_table.Table:
+    """Key, value, why."""
+    table = rich_table.Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("key", "value", "why"):
+        table.add_column(column)
+    for key, value, reason in plan.decisions:
+        table.add_row(Text(key), Text(value_in_toml(value)), Text(reason))
+    return table
+
+
+def recipe_text(plan: TrainingPlan) -> str:
+    lines = [f"# {HEAD}"]
+    ordered = sorted(plan.decisions, key=lambda each: list(plan.table).index(each.key.partition(".")[0]))
+    for section, decisions in groupby(ordered, key=lambda each: each.key.partition(".")[0]):
+        lines += ["", f"[{section}]"]
+        for reason, alike in groupby(decisions, key=lambda each: each.reason):
+            lines += textwrap.wrap(
+                reason[:1].upper() + reason[1:] + ".", 110, initial_indent="# ", subsequent_indent="# "
+            )
+            lines += [f"{_key(each.key.partition('.')[2])} = {value_in_toml(each.value)}" for each in alike]
+    return "\n".join(lines) + "\n"
+
+
+def value_in_toml(value: Any) -> str:
+    """On one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {value_in_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(value_in_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+
+
+def _key(key: str) -> str:
+    return ".".join(part if BARE.fullmatch(part) else value_in_toml(part) for part in key.split("."))

@@ -27,11 +27,9 @@ class Promise(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All of it."""
         return sum(self)
 
     def sentence(self) -> str:
-        """For people."""
         parts = {"planning": self.planning, "validations": self.validations, "the tests": self.tests}
         told = ", ".join(f"{in_words(seconds)} for {part}" for part, seconds in parts.items() if seconds)
         return f"This will take about {in_words(self.total)} from start to end: {told}, the rest for training."

@@ -54,7 +54,6 @@ class Log:
             ) from error
 
     def close(self) -> None:
-        """No more events."""
         self._file.close()
         if self._board:
             self._board.close()

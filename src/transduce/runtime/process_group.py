@@ -117,7 +117,7 @@ class ProcessGroup:
         found = {}
         for name, each in tensors.items():
             with self._together():
-                joined = _joined(each)
+                joined: Tensor = each.full_tensor() if _is_split(each) else each  # type: ignore[attr-defined]
             if self.first:
                 found[name] = joined.cpu()
         return found
@@ -198,11 +198,6 @@ def _is_split(tensor: Tensor) -> bool:
     from torch.distributed.tensor import DTensor
 
     return isinstance(tensor, DTensor)
-
-
-def _joined(tensor: Tensor) -> Tensor:
-    whole: Tensor = tensor.full_tensor() if _is_split(tensor) else tensor  # type: ignore[attr-defined]
-    return whole
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

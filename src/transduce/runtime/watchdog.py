@@ -55,7 +55,6 @@ class Pulse:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """For others."""
         self.waits = True
         try:
             yield

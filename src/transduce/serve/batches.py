@@ -99,7 +99,6 @@ class BatchQueue:
         measures.watch_queue(lambda: self._texts)
 
     def start(self) -> None:
-        """Begin to answer."""
         self._thread.start()
 
     def stop(self, patience: float | None = None) -> None:
@@ -114,7 +113,6 @@ class BatchQueue:
 
     @property
     def alive(self) -> bool:
-        """Whether works are being answered."""
         return self._thread.is_alive()
 
     async def answers(self, works: Sequence[Work]) -> list[Any]:

@@ -19,7 +19,6 @@ EVENT = {
 
 
 def event(name: str, values: dict[str, Any]) -> str:
-    """One event."""
     return f"event: {name}\ndata: {json.dumps(values)}\n\n"
 
 

@@ -52,19 +52,16 @@ def prediction(work: Work, asked: schemas.ExploreRequest, settings: ServeSetting
 
 
 def heads(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> View:
-    """Which heads matter."""
     inner, given = work.model.pipeline, _given(work, asked, settings)
     return importance(inner.model, inner.task, given, work.check_wanted)
 
 
 def rollout(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> View:
-    """Attention through all layers."""
     inner, given = work.model.pipeline, _given(work, asked, settings)
     return rollout_dict(looked(inner.model, inner.task, given, asked.text, _written(inner, given))[0])
 
 
 def step(work: Work, asked: schemas.StepsRequest, settings: ServeSettings) -> View:
-    """One query's computation."""
     inner, given = work.model.pipeline, _given(work, asked, settings)
     texts = (asked.text, _written(inner, given))
     return steps(inner.model, inner.task, given, texts, asked.name, asked.head, asked.query)

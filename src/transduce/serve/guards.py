@@ -57,7 +57,6 @@ class Door:
         self.inside = 0
 
     def close(self) -> None:
-        """No more."""
         self.closed_at = self.closed_at or time.monotonic()
 
 

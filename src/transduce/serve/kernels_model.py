@@ -66,7 +66,6 @@ class KernelsModel:
 
     @property
     def attends(self) -> bool:
-        """With torch."""
         return self._with_torch is not None
 
     @property
@@ -85,15 +84,12 @@ class KernelsModel:
             return self._whole
 
     def length(self, text: str) -> int:
-        """In tokens."""
         return len(self._translator.source_tokenizer.encode([text])[0])
 
     def splits(self, split: Split) -> bool:
-        """See `Translator.splits`."""
         return self._translator.splits(split)
 
     def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
-        """See `Translator.pieces`."""
         return self._translator.pieces(texts, split, long)
 
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
@@ -113,11 +109,9 @@ class KernelsModel:
         return found
 
     def attention(self, prediction: Prediction) -> "Attention":
-        """With torch."""
         return self.whole.attention(prediction)
 
     def links(self, prediction: Prediction) -> Sequence[Link]:
-        """With torch."""
         return self.whole.links(prediction)
 
 

@@ -50,7 +50,6 @@ class ServerMetrics:
         self._queue.set_function(length)
 
     def request(self, path: str, method: str, status: int, seconds: float) -> None:
-        """One request was answered."""
         self._requests.labels(path, method, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
@@ -60,9 +59,7 @@ class ServerMetrics:
         self._batch_seconds.observe(seconds)
 
     def reload(self, model: str, loaded: bool) -> None:
-        """A model file had changed."""
         self._reloads.labels(model, "loaded" if loaded else "kept").inc()
 
     def text(self) -> bytes:
-        """In Prometheus' text format."""
         return generate_latest(self.registry)

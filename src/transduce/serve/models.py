@@ -52,7 +52,6 @@ class Loaded(NamedTuple):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """All languages that it writes."""
         untagged = (self.target,) if not self.tagged or self.target != UNSAID else ()
         return tuple(dict.fromkeys((*self.tagged, *untagged)))
 
@@ -111,7 +110,7 @@ class Model:
 
     def _file(self) -> Path:
         if self._use.engine == "ctranslate2":
-            from transduce.interop.ctranslate2_folder import weights_of  # late: it needs torch
+            from transduce.interop.ctranslate2_pipeline import weights_of  # late: it needs torch
 
             return weights_of(self.path)
         return find_model_file(self.path)
@@ -187,7 +186,6 @@ class Models:
 
     @property
     def default(self) -> Loaded:
-        """The first."""
         return next(iter(self._models.values())).current
 
     def asked(self, name: str | None) -> Loaded:
@@ -216,8 +214,7 @@ class Models:
 
     def run(self, name: str) -> Path | None:
         """The directory of the training of the model of this name, which must be one."""
-        found: Path | None = self._models[name].run
-        return found
+        return self._models[name].run
 
     def translator(self, source: str, target: str) -> Loaded:
         """The first model from `source`, or "auto", to `target`.

@@ -1,21 +1,25 @@
 """A pipeline behind the server: torch's, which does everything, or CTranslate2's."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transduce.data.columns import Column
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.generates import generating
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
-from transduce.inference.sentences import Split
+from transduce.inference.sentences import Span, Split
 from transduce.inference.splitting import LongText, Pieces
 from transduce.interpret.attention import Attention
+from transduce.interpret.words import parts_in
 from transduce.kernels.matmul import make_programs
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.search.request import OnStep, Step
 from transduce.search.settings import Search, search_settings
-from transduce.serve.attention import links
 from transduce.serve.markup import Link
 from transduce.serve.served_model import ModelUse
 
@@ -43,12 +47,10 @@ class PipelineModel:
 
     @property
     def kind(self) -> str:
-        """Of its task."""
         return str(self.pipeline.recipe.to_table()["task"]["kind"])
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Of source and target."""
         return self.pipeline.task.languages
 
     @property
@@ -58,7 +60,6 @@ class PipelineModel:
 
     @property
     def readable(self) -> int:
-        """As its task says."""
         return self.pipeline.task.readable
 
     @property
@@ -73,7 +74,6 @@ class PipelineModel:
 
     @property
     def hears(self) -> bool:
-        """A model of speech."""
         source = self.pipeline.task.columns.get("source")
         return source is not None and source.is_sound
 
@@ -83,19 +83,15 @@ class PipelineModel:
         return self.pipeline.attends
 
     def length(self, text: str) -> int:
-        """In tokens, or frames."""
         return len(_reads(self.pipeline).encode([text])[0])
 
     def splits(self, split: Split) -> bool:
-        """See `Pipeline.splits`."""
         return self.pipeline.splits(split)
 
     def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split") -> Pieces:
-        """See `Pipeline.pieces`."""
         return self.pipeline.pieces(texts, split, long)
 
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
-        """See `Pipeline.predict`."""
         return self.pipeline.predict_all(texts, replace(options, batch_size=len(texts)))
 
     def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
@@ -104,11 +100,9 @@ class PipelineModel:
         return found
 
     def attention(self, prediction: Prediction) -> Attention:
-        """See `Pipeline.attention`."""
         return self.pipeline.attention(prediction)
 
     def links(self, prediction: Prediction) -> Sequence[Link]:
-        """See `transduce.serve.attention.links`."""
         return links(prediction, self.attention(prediction))
 
 
@@ -142,3 +136,26 @@ def _telling(pipeline: Pipeline, hear: Callable[[str], None]) -> OnStep:
             hear(task.tokenizers["target"].decode(ids))
 
     return tell
+
+
+def links(prediction: Prediction, found: Attention) -> list[Link]:
+    """For each word of the output the word of the source that it attended to most, and the other way round for source
+    words that no output word chose. Empty for a model that shows no cross-attention, or an output without words.
+    """
+    alignment_TS = found.alignment()
+    inputs, outputs = parts_in(prediction.source), parts_in(prediction.text)
+    if found.source is None or alignment_TS is None or not inputs or not outputs:
+        return []
+    reads, writes = ([(each.start, each.end) for each in side.tokens] for side in (found.source, found.target))
+    weight_WU = _overlap(outputs, writes) @ alignment_TS @ _overlap(inputs, reads).T
+    chosen = {(int(best), word) for word, best in enumerate(weight_WU.argmax(1))}
+    left = set(range(len(inputs))) - {word for word, _ in chosen}
+    chosen |= {(word, int(weight_WU[:, word].argmax())) for word in left}
+    return [Link(inputs[word], outputs[other]) for word, other in sorted(chosen)]
+
+
+def _overlap(words: Sequence[Span], tokens: Sequence[Span]) -> NDArray[np.float64]:
+    """1 where a word and a token share a character."""
+    word, token = np.array(words), np.array(tokens)
+    shared = np.minimum(word[:, None, 1], token[None, :, 1]) - np.maximum(word[:, None, 0], token[None, :, 0])
+    return (shared > 0).astype(np.float64)

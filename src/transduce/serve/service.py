@@ -116,7 +116,7 @@ class Service:
 
     def _read(self, model: Loaded, texts: Sequence[str]) -> list[str]:
         """The texts, "" for sound, which counts by its bytes. Raises TooLong."""
-        sounds = _sounds(texts) if model.served.hears else []
+        sounds = [text for text in texts if text.startswith(DATA)] if model.served.hears else []
         written = ["" if text in sounds else text for text in texts]
         size = max(map(_bytes, sounds), default=0)
         if size > self.settings.audio_bytes:
@@ -160,11 +160,6 @@ class Service:
 def _width(search: Search) -> int:
     """Outputs that a search keeps for each text."""
     return max(search.beam if search.method in ("beam", "ctc") else 1, search.nbest)
-
-
-def _sounds(texts: Sequence[str]) -> list[str]:
-    """Those that are sound."""
-    return [text for text in texts if text.startswith(DATA)]
 
 
 def _bytes(url: str) -> int:

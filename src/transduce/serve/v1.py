@@ -83,7 +83,6 @@ def routes(service: Service) -> APIRouter:
 
 
 def states(service: Service) -> list[ModelState]:
-    """All models as they are."""
     return [
         ModelState(
             name=model.name,
@@ -134,7 +133,6 @@ def _output(asked: PredictRequest, found: Prediction) -> dict[str, Any]:
 
 
 def _written(model: Loaded, asked: PredictRequest, answers: Sequence[Answer]) -> Iterator[str]:
-    """The `PredictAnswer` as JSON."""
     yield f'{{"model":{json.dumps(model.name)},"version":{model.version},"predictions":['
     for number, answer in enumerate(answers):
         written = _prediction(asked, answer).model_dump_json(exclude_none=True)
@@ -221,7 +219,6 @@ async def _events(
     gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
 
     def so_far(said: str) -> str:
-        """As `Pipeline.predict` puts the pieces together."""
         read = cut[: len(outputs) + 1]
         return rejoined(text[: read[-1].end], read, [*outputs, said])[read[0].start :]
 

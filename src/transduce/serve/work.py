@@ -61,7 +61,6 @@ class Work:
 
     @property
     def samples(self) -> bool:
-        """Whether the outputs are drawn."""
         return samples(self.model, self.ask.search)
 
     @property
@@ -76,7 +75,6 @@ class Work:
 
     @property
     def characters(self) -> int:
-        """Of all texts."""
         return sum(map(len, self.texts))
 
 

@@ -54,6 +54,5 @@ class MovingAverage:
         return self._average
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
         for name, value in tensors.items():
             self._average[name].copy_(value)

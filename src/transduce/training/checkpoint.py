@@ -57,7 +57,6 @@ class TrainingState:
         return self.group.whole(named)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}, "carried": {}}
         for key, tensor in tensors.items():
             part, _, name = key.partition("/")

@@ -29,8 +29,6 @@ Positions = tuple[int, int]  # those that hold a token, and all
 
 
 class _Seen(NamedTuple):
-    """Of a batch."""
-
     examples: int
     units: int
     source: Positions
@@ -89,7 +87,6 @@ def _looked_at(batches: Iterable[Batch]) -> tuple[Batch, list[_Seen]]:
 
 
 def _positions(side: Any) -> Positions:
-    """Of what is padded."""
     padded = [each for each in nodes(side) if isinstance(each, Padded)]
     return sum(int(each.lengths.sum()) for each in padded), sum(math.prod(each.values.shape[:2]) for each in padded)
 

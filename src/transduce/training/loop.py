@@ -32,9 +32,8 @@ from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, running_statistics, whole
 from transduce.training.prefetch import ahead, pays
 from transduce.training.progress import Progress
-from transduce.training.schedule import learning_rate
 from transduce.training.signals import StopRequest
-from transduce.training.timed_schedule import TimedSchedule
+from transduce.training.timed_schedule import TimedSchedule, learning_rate
 
 Metrics = dict[str, float]
 
@@ -319,7 +318,6 @@ class _Meter:
         return meter
 
     def sums(self) -> dict[str, float]:
-        """For a checkpoint."""
         return {"nats": self._nats, "tokens": self._tokens, "seconds": self._seconds}
 
     def add(self, loss: float, tokens: int, seconds: float) -> None:

@@ -46,7 +46,6 @@ class _Full(NamedTuple):
 
 
 def whole(batches: Sequence[Batch]) -> MicrobatchPlan:
-    """No batch is cut."""
     return [[batch.examples] for batch in batches]
 
 

@@ -158,7 +158,6 @@ class Optimizers:
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
         weights = {name: weight for weight, name in self._names.items()}
         owner = {weight: part for part in self._parts for group in part.param_groups for weight in group["params"]}
         for key, value in tensors.items():

@@ -23,8 +23,7 @@ from transduce.interpret.attention import attention_of
 from transduce.interpret.confusion import confusion_figure
 from transduce.interpret.drawing import save
 from transduce.interpret.drawings import HasFigure, drawn
-from transduce.interpret.exposure_figure import exposure_figure
-from transduce.interpret.figures import attention_figure, training_curves
+from transduce.interpret.figures import attention_figure, exposure_figure, training_curves
 from transduce.interpret.fonts import FontWarning
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once

@@ -67,7 +67,6 @@ def _make(items: Iterator[Item], ready: "Queue[tuple[bool, Any]]", done: threadi
 
 
 def _put(made: tuple[bool, Any], ready: "Queue[tuple[bool, Any]]", done: threading.Event) -> bool:
-    """Whether anybody wants it."""
     while not done.is_set():
         with suppress(Full):
             ready.put(made, timeout=LOOK)

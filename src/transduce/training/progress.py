@@ -35,7 +35,6 @@ class Progress:
     unlogged: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return asdict(self)
 
     @classmethod

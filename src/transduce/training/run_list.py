@@ -65,7 +65,6 @@ class RunFacts:
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return asdict(self)
 
 
@@ -118,7 +117,6 @@ def _exists(path: Path) -> bool:
 
 
 def facts_of(run: Path) -> RunFacts:
-    """What its files say."""
     problems = list[str]()
     recipe, report = _recipe(run, problems), _report(run, problems)
     event = _newest(run, problems)

@@ -3,8 +3,11 @@
 How many updates there will be is not known before they are made, so it is planned again and again by the speed of late.
 Each plan says how much of the schedule is done, at which update all of it will be, and until which update it holds. It
 stands in log.jsonl before the first update that follows it: one that is repeated after a kill has the rate that it had.
+
+The learning rate as a function of the update: pure, so that a resumed run needs nothing remembered.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -13,7 +16,8 @@ from typing import Any
 from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log
 from transduce.training.progress import Progress
-from transduce.training.schedule import ENDING, decayed, learning_rate, warmed
+
+ENDING = ("cosine", "linear")  # schedules that are at 0 at `config.updates`, and under minutes at their end
 
 EVENT = "plan"  # in log.jsonl
 FIRST = 4  # updates before the first plan; then each holds for as many as were made so far, at most,
@@ -140,3 +144,32 @@ def _plans(events: Iterable[Mapping[str, Any]], updates: int) -> Iterator[Plan]:
         known = {"updates": updates, **event}
         if event.get("event") == EVENT and known.keys() >= {*NAMES}:
             yield Plan(*(known[name] for name in NAMES))
+
+
+def learning_rate(config: TrainingConfig, update: int) -> float:
+    """The rate of update number `update`, counted from 1: linear warm-up, then the schedule's decay.
+
+    cosine        half a cosine from the peak down to 0 at `config.updates` (Loshchilov & Hutter 2017)
+    linear        straight from the peak down to 0 there (Bergsma et al. 2025, "Straight to Zero")
+    inverse_sqrt  peak * sqrt(warmup / update) (Vaswani et al. 2017, equation 3, with its peak given directly)
+    constant      the peak
+    """
+    return config.learning_rate * warmed(config, update) * _decay(config, update)
+
+
+def warmed(config: TrainingConfig, update: int) -> float:
+    """The share of the peak that the warm-up has reached."""
+    return min(1.0, update / config.warmup) if config.warmup else 1.0
+
+
+def decayed(config: TrainingConfig, done: float) -> float:
+    """What is left of the peak in a schedule that ends, of which the share `done` is done."""
+    return 1 - done if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done))
+
+
+def _decay(config: TrainingConfig, update: int) -> float:
+    if update <= config.warmup or config.schedule == "constant":
+        return 1.0
+    if config.schedule == "inverse_sqrt":
+        return math.sqrt(max(config.warmup, 1) / update)
+    return decayed(config, min(1.0, (update - config.warmup) / max(1, config.updates - config.warmup)))

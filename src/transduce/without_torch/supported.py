@@ -114,7 +114,6 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
 
 
 def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
-    """What no training writes."""
     where = "the model file's config: model"
     for name in ("d_model", "heads", "feed_forward", "encoder_layers", "decoder_layers"):
         if type(model.get(name)) is not int or model[name] < 1:

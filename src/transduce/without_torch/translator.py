@@ -158,7 +158,6 @@ class Translator:
         return by_sentences(split, self.single_sentences)
 
     def _decoded(self, pieces: Pieces, settings: PlainSearch, options: PredictionOptions) -> list[Prediction]:
-        """One a piece."""
         texts, ids, owners, advance = pieces.read, pieces.ids, pieces.owners, pieces.advancing(options.advance)
         predictions, batches = [empty_prediction(text) for text in texts], pieces.batches(options.batch_size)
         if advance:

@@ -8,7 +8,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from transduce.cli import examined
+from transduce.cli import doctor as examined
 from transduce.core.errors import InputError
 from transduce.core.registry import known
 from transduce.data.corpus import TsvColumn, lines_of, read_pairs

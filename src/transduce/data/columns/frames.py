@@ -117,7 +117,6 @@ class Frames(Column):
         return replace(self, seconds=seconds, files=files)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Frames have no text."""
         return ""
 
     def tokens(self, ids: Any) -> list[str]:
@@ -135,7 +134,6 @@ class Frames(Column):
     collate_texts = collate
 
     def to_dict(self) -> dict[str, Any]:
-        """Width, rate and normalization."""
         return {"width": self.width, "rate": self.rate, "normalization": self.normalization}
 
     def sound(self, text: str) -> Tensor | None:

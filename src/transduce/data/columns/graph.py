@@ -87,7 +87,6 @@ class Graph(Column):
         return found
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Graphs have no text."""
         return ""
 
     def tokens(self, ids: Any) -> list[str]:
@@ -99,7 +98,6 @@ class Graph(Column):
         raise InputError("graphs cannot be given as tokens.")
 
     def collate(self, rows: Sequence[Ids]) -> Graphs:
-        """All graphs side by side."""
         size, features, sources, targets = self.spec.size, [], [], []
         sizes = [int(row[0, 0]) for row in rows]
         before = 0

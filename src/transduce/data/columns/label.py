@@ -70,11 +70,9 @@ class Label(Column):
         return " ".join(self.tokens(ids))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """The label of each id."""
         return [self.labels[each] for each in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """The id of each label."""
         return [each for [each] in self.encode(tokens)]
 
     def collate(self, rows: Sequence[Ids]) -> Tensor:
@@ -84,7 +82,6 @@ class Label(Column):
     collate_texts = collate
 
     def closed(self, ids: Sequence[int]) -> list[int]:
-        """Nothing ends a label."""
         return list(ids)
 
     def to_dict(self) -> dict[str, Any]:

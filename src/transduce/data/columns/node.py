@@ -88,15 +88,12 @@ class Node(Column):
         return [[int(text)] for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The number."""
         return " ".join(self.tokens(ids))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """The number of each."""
         return [str(int(each)) for each in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """The other way round."""
         return [each for [each] in self.encode(tokens)]
 
     def collate(self, rows: Sequence[Ids]) -> Graphs:

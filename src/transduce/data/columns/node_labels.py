@@ -26,7 +26,6 @@ class NodeLabels(Label):
 
     @property
     def spec(self) -> ColumnSpec:
-        """How many labels."""
         return ColumnSpec(self.kind, len(self.labels), ids=len(self.labels) + 1)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -41,16 +40,13 @@ class NodeLabels(Label):
         return " ".join(name or "_" for name in self.tokens(ids))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """The label of each id."""
         return [NO_LABEL if each == len(self.labels) else self.labels[each] for each in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """The id of each label."""
         self._check(tokens)
         return self._ids(tokens)
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        """`NodeTargets`."""
         ids = padded(rows, len(self.labels))
         return NodeTargets(ids._replace(values=torch.where(ids.values < len(self.labels), ids.values, -1)))
 

@@ -67,7 +67,6 @@ class QuestionContext(Tokens):
         return [self.row(*both) for both in zip(questions, contexts, strict=True)]
 
     def row(self, question: Sequence[int], context: Sequence[int]) -> list[int]:
-        """The row of these ids."""
         return [*question, self.end, *context]
 
     def parts(self, text: str) -> list[tuple[int, int]]:
@@ -76,11 +75,11 @@ class QuestionContext(Tokens):
         return [(0, len(question)), (len(text) - len(context), len(text))]
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        """A `Passage`."""
         cuts = [self._length(row) for row in rows]
         question = padded([row[:length] for row, length in zip(rows, cuts, strict=True)])
         context = padded([row[length:] for row, length in zip(rows, cuts, strict=True)], end=self.end)
-        return self._passage(question, context)
+        spelled = [Padded(self._spellings[each.values], each.lengths) for each in (question, context)]
+        return Passage(question, context, *spelled)
 
     collate_texts = collate
 
@@ -96,17 +95,12 @@ class QuestionContext(Tokens):
         return Passage(question, context, *spelled)
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        """See `Tokens.inputs`."""
         return self.collate([row[:-1] for row in rows])
 
     def _length(self, row: Ids) -> int:
         """Of the question with its end token; in a row without one, the first token is the question."""
         ends = np.flatnonzero(np.asarray(row) == self.end)
         return int(ends[0]) + 1 if len(ends) else 1
-
-    def _passage(self, question: Padded, context: Padded) -> Passage:
-        spelled = [Padded(self._spellings[each.values], each.lengths) for each in (question, context)]
-        return Passage(question, context, *spelled)
 
     @cached_property
     def _names(self) -> list[str]:

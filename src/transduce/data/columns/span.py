@@ -27,7 +27,6 @@ class Span(Column):
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
-        """What `to_dict` gave."""
         return cls()
 
     @property
@@ -48,15 +47,12 @@ class Span(Column):
         return found
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Both places."""
         return " ".join(self.tokens(ids))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """The places as numbers."""
         return [str(each) for each in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """The other way round."""
         [found] = self.encode([" ".join(tokens)])
         return found
 
@@ -71,5 +67,4 @@ class Span(Column):
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """Nothing."""
         return {}

@@ -46,7 +46,6 @@ class Story(Tokens):
         return self.rows(every(story_of, texts, "line", NAMED))
 
     def rows(self, read: Sequence[StoryText]) -> list[list[int]]:
-        """The row of each."""
         sentences = [each.sentences for each in read]
         every = list(dict.fromkeys(sentence for several in sentences for sentence in several))  # most come often
         ids = dict(zip(every, self.tokenizer.encode(every), strict=True))
@@ -66,7 +65,6 @@ class Story(Tokens):
         return list(found.parts)
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        """`Sentences`."""
         return _collated([np.append(np.asarray(row, np.int64), self.end) for row in rows], self.end, self.unknown)
 
     collate_texts = collate
@@ -77,7 +75,6 @@ class Story(Tokens):
         return _sentences(random_tokens(length, size, generator), size)
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        """See `Tokens.inputs`."""
         return self.collate([row[:-1] for row in rows])
 
 

@@ -24,6 +24,5 @@ class TextPair(Tokens):
         return [[*first, self.end, *second] for first, second in zip(*sides, strict=True)]
 
     def parts(self, text: str) -> list[tuple[int, int]]:
-        """The characters of either text."""
         first, _ = pair_of(text)
         return [(0, len(first)), (min(len(first) + 1, len(text)), len(text))]

@@ -53,23 +53,18 @@ class Tokens(Column):
 
     @property
     def spec(self) -> ColumnSpec:
-        """The tokenizer's vocabulary."""
         return ColumnSpec(self.kind, self.tokenizer.size)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.encode(texts)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.decode(ids)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.tokens(ids)
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """See `transduce.data.tokenizers.tokenizer.Tokenizer`."""
         return self.tokenizer.ids(tokens)
 
     @property
@@ -126,7 +121,6 @@ class Tokens(Column):
         return [(0, len(text))]
 
     def to_dict(self) -> dict[str, Any]:
-        """Without the tokenizer."""
         named = {key: list(names) for key in NAMED if (names := getattr(self, key)) or (names == () and key == "never")}
         return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named}
 

@@ -84,7 +84,6 @@ class TreeNodes(Tokens):
         return [self.tokenizer.tokens([each])[0] if each < size else f"({each - size + 1})" for each in ids]
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        """A `Forest`."""
         size = self.tokenizer.size
         nodes = padded(rows)
         words_BN = torch.where(nodes.values < size, nodes.values, PHRASE)
@@ -94,7 +93,6 @@ class TreeNodes(Tokens):
     collate_texts = collate
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        """See `Tokens.inputs`."""
         return self.collate(rows)
 
     @classmethod

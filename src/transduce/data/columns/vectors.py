@@ -68,7 +68,6 @@ class Vectors(Column):
         return json.dumps([[_number(each) for each in row] for row in np.asarray(ids, np.float32)])
 
     def tokens(self, ids: Any) -> list[str]:
-        """Each vector as its numbers."""
         return [" ".join(str(_number(each)) for each in row) for row in np.asarray(ids, np.float32)]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
@@ -83,11 +82,9 @@ class Vectors(Column):
 
     def closed(self, ids: Any) -> list[int]:
         """Each number by itself, rounded: of 0 and 1, each has a probability of its own."""
-        numbers: list[int] = np.asarray(ids, np.float32).round().astype(np.int64).ravel().tolist()
-        return numbers
+        return np.asarray(ids, np.float32).round().astype(np.int64).ravel().tolist()
 
     def to_dict(self) -> dict[str, Any]:
-        """The width."""
         return {"width": self.width}
 
     def _rows(self, text: str) -> NDArray[np.float32]:

@@ -40,11 +40,9 @@ class TarArchive:
 
     @property
     def names(self) -> Collection[str]:
-        """The paths of its files."""
         return self._places.keys()
 
     def read(self, name: str) -> bytes:
-        """The content of a file."""
         start, size = self._places[name]
         return self._content[start : start + size]
 

@@ -226,7 +226,6 @@ def _several(values: Values) -> tuple[str, ...]:
 
 
 def _places(path: Path, columns: Sequence[int | str], header: Sequence[str]) -> dict[int | str, int]:
-    """Where each column is."""
     known = {name: place for place, name in enumerate(header)}
     if wrong := [each for each in columns if isinstance(each, str) and each not in known]:
         near = suggest(wrong[0], list(known))

@@ -53,7 +53,6 @@ class LabelledTree:
 
     @property
     def label(self) -> str | None:
-        """The root's."""
         return self.labels[-1]
 
     def renamed(self, name: Callable[[str], str | None]) -> Self:

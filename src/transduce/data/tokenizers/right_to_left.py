@@ -32,7 +32,6 @@ class RightToLeft(Tokenizer):
         return super().decode(list(ids)[::-1])
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Of each id of `encode`."""
         return super().offsets(text)[::-1]
 
     def spellings(self) -> list[bytes]:

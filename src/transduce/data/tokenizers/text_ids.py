@@ -25,19 +25,28 @@ corpora such as the Penn Treebank come with their rare words already replaced by
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.data.tokenizers.byte_level import bytes_of
 from transduce.data.tokenizers.patterns import as_our_errors, linear, refuse_surrogates
-from transduce.data.tokenizers.special_tokens import find_special
 from transduce.data.tokenizers.tokenizer_check import check_tokenizer, is_the_librarys, probe
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Inner
+
+
+PAD, START, END, UNKNOWN = SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+USUAL_NAMES = {
+    "pad": (PAD, "[PAD]", "<|pad|>", "<|padding|>"),
+    "start": (START, "[CLS]", "[BOS]", "<bos>", "<|startoftext|>", "<|begin_of_text|>"),
+    "end": (END, "[SEP]", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>"),
+    "unknown": (UNKNOWN, "[UNK]", "<|unk|>"),
+}
 
 
 class Tokenizer:
@@ -231,3 +240,66 @@ def read_tokenizers(texts: Mapping[str, str]) -> dict[str, Tokenizer]:
     """Those of a model file, whose texts are of "source" and "target", or of both sides, "joint"."""
     names = {side: "" if side == "joint" else f"{side} " for side in texts}
     return {side: Tokenizer.from_json(text, f"the model file's {names[side]}tokenizer") for side, text in texts.items()}
+
+
+def printable_bytes() -> Iterator[str]:
+    """The character by which byte-level tokenizers spell each byte 0..255 (GPT-2's `bytes_to_unicode`)."""
+    shifted = 256
+    for byte in range(256):
+        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
+            yield chr(byte)
+        else:
+            yield chr(shifted)
+            shifted += 1
+
+
+def bytes_of(token: str) -> bytes:
+    """What a token of a byte-level tokenizer stands for; one that is not spelled in its characters is its own text."""
+    byte_of = _byte_of()
+    if any(character not in byte_of for character in token):
+        return token.encode()
+    return bytes(byte_of[character] for character in token)
+
+
+@cache
+def _byte_of() -> dict[str, int]:
+    return {character: byte for byte, character in enumerate(printable_bytes())}
+
+
+def find_special(vocabulary: dict[str, int]) -> dict[str, int]:
+    """The id of each role. Without a start token, padding begins an output, as in Marian and T5.
+
+    Raises:
+        InputError: others are missing; all are named.
+    """
+    found = {
+        role: next((vocabulary[name] for name in names if name in vocabulary), None)
+        for role, names in USUAL_NAMES.items()
+    }
+    if found["start"] is None:
+        found["start"] = found["pad"]
+    missing = [role for role, index in found.items() if index is None and role != "start"]
+    if missing:
+        raise InputError(
+            f"the vocabulary has no {role} token (looked for {', '.join(USUAL_NAMES[role])}). "
+            f'Add one with the library: tokenizer.add_special_tokens(["{USUAL_NAMES[role][0]}"]), '
+            "then save it again."
+            for role in missing
+        )
+    return {role: index for role, index in found.items() if index is not None}
+
+
+def mark_special(inner: "Inner") -> "Inner":
+    """Mark the special tokens, already first in the model's vocabulary, as special for other tools too."""
+    from tokenizers import AddedToken
+
+    inner.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in SPECIAL])
+    return inner
+
+
+def most_frequent(counts: Counter[str], vocabulary: int, least: int) -> dict[str, int]:
+    """The special tokens, then the units by falling frequency, `least` or more; equal ones in code point order."""
+    ranked = sorted(counts, key=lambda unit: (-counts[unit], unit))
+    often = [unit for unit in ranked if counts[unit] >= least and unit not in SPECIAL]
+    kept = list(SPECIAL) + often[: vocabulary - len(SPECIAL)]
+    return {unit: index for index, unit in enumerate(kept)}

@@ -41,7 +41,6 @@ def empty(shape: Sequence[int], dtype: DTypeLike = np.float32) -> NDArray[Any]:
 
 
 def zeros(shape: Sequence[int], dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """The same, of zeros."""
     found = empty(shape, dtype)
     found.fill(0)
     return found

@@ -14,7 +14,6 @@ from transduce.kernels.native.tensors import serves
 
 
 def can_compare(logits_NV: Tensor) -> bool:
-    """Whether `smoothed_cross_entropy` takes these."""
     return serves(logits_NV)
 
 

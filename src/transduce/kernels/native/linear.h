@@ -1,4 +1,4 @@
-// y = x W^T + b for a weight that was laid out for it once: in fp32, or in 8 bits as `transduce.kernels.int8` says.
+// y = x W^T + b for a weight that was laid out for it once: in fp32, or in 8 bits as `transduce.kernels.matmul` says.
 //
 //     y_no = s_n t_o (sum_i X_ni W_oi) + b_o,   s_n = max_i |x_ni| / 127,   X = round(x / s)
 //

@@ -20,7 +20,7 @@ class Packed:
 
     Args:
         weight_OI: in fp32.
-        whole: lay it out in 8 bits, as `transduce.kernels.int8.quantised` does.
+        whole: lay it out in 8 bits, as `transduce.kernels.matmul.quantised` does.
     """
 
     def __init__(self, weight_OI: Array, bias_O: Array | None = None, whole: bool = False) -> None:

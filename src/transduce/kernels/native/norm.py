@@ -16,7 +16,6 @@ from transduce.kernels.native.tensors import serves
 
 
 def can_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor) -> bool:
-    """Whether `layer_norm` takes these."""
     return serves(x, gain_D, bias_D) and all(each.dtype is torch.float32 for each in (x, gain_D, bias_D))
 
 

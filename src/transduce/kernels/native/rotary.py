@@ -14,7 +14,6 @@ from transduce.kernels.native.tensors import serves
 
 
 def can_turn(x_BHTE: Tensor) -> bool:
-    """Whether `turned` takes x."""
     return serves(x_BHTE)
 
 
