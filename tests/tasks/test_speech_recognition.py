@@ -22,7 +22,7 @@ from toy_trainings import resumed_to_the_same_bytes
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
-from transduce.data import encoding
+from transduce.data.columns.frames import Frames
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
 from transduce.interpret.figures import exposure_figure
@@ -191,7 +191,7 @@ def test_parts_split_recordings_by_the_hash_of_a_value(tmp_path: Path) -> None:
 
 def test_computing_features_says_the_time_left(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speech_recognition, "SILENCE", 0.0)
-    monkeypatch.setattr(encoding, "UTTERANCES", 60)
+    monkeypatch.setattr(Frames, "encoded_at_once", 60)
     recipe = load_recipe(recipe_at(corpus, tmp_path / "recipe.toml", "rnn"))
     task = make_task(recipe, speech_recognition.SpeechRecognition.learn_columns(recipe.tokenizer, recipe.data))
     told: list[str] = []

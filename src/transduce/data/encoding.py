@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from transduce.core.errors import InputError
-from transduce.data.columns import Columns
+from transduce.data.columns import Column, Columns
 from transduce.data.columns.packed import pack
 from transduce.data.corpus import LINES_NAMED, TextFile, read_tagged_pairs, read_text
 from transduce.data.files import fingerprint
@@ -21,7 +21,7 @@ from transduce.data.store import Field, Store, cache_key, cached_store, write_st
 from transduce.data.tokenizers.resegment import cut_anew
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
-CHUNK = 10_000  # texts that are encoded together
+CHUNK = Column.encoded_at_once
 Progress = Callable[[int], None]
 """Called with the number of lines encoded so far."""
 Item = TypeVar("Item")
