@@ -23,7 +23,7 @@ from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
 from transduce.training.activation_checkpointing import recompute_blocks
 from transduce.training.memory import activation_bytes
-from transduce.training.microbatches import add_gradients, whole
+from transduce.training.microbatches import add_gradients, uncut
 
 MODELS = {
     "base, 6 + 6 blocks": {"d_model": 512, "heads": 8, "feed_forward": 2048, "encoder_layers": 6, "decoder_layers": 6},
@@ -65,7 +65,7 @@ def seconds(model: torch.nn.Module, objective: Any, batch: Batch, precision: str
     """Of processor time, for the gradients of one batch."""
     model.zero_grad(set_to_none=True)
     before = time.process_time()
-    add_gradients(model, objective, [batch], whole([batch]), precision)
+    add_gradients(model, objective, [batch], uncut([batch]), precision)
     return time.process_time() - before
 
 

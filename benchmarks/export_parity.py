@@ -50,7 +50,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         "activation": "swiglu",
         "key_value_heads": 2,
     },
-    "entmax, squared ReLU": {"weighing": "entmax", "activation": "squared_relu"},
+    "entmax, squared ReLU": {"normalizer": "entmax", "activation": "squared_relu"},
     "pointer": {"pointer": True},
     "SSRU decoder": {"kind": "ssru_transformer", "norm": "post"},
     "Marian's, self-attention": MARIAN,

@@ -169,7 +169,7 @@ def task_of(recipe: str) -> Any:
     from transduce.core.registry import resolve
     from transduce.pipeline.outline import make_task
     from transduce.recipe.recipe import load_recipe
-    from transduce.tasks.learnt import cached_columns
+    from transduce.tasks.column_cache import cached_columns
 
     loaded = load_recipe(Path(recipe))
     learn = partial(cached_columns, cache_folder(), resolve("tasks", "translation"), loaded.tokenizer, loaded.data)

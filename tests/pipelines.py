@@ -16,9 +16,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "alibi": {**PLAIN, "positions": "alibi"},
     "shaw": {**PLAIN, "positions": "shaw"},
     "t5": {**PLAIN, "positions": "t5", "score": "dot"},
-    "learned": {**PLAIN, "positions": "learned", "score": "additive", "weighing": "entmax"},
-    "cosine": {**PLAIN, "positions": "none", "score": "cosine", "weighing": "local_monotonic"},
-    "bilinear": {**PLAIN, "score": "bilinear", "weighing": "local_predictive", "pattern": "local", "stride": 2},
+    "learned": {**PLAIN, "positions": "learned", "score": "additive", "normalizer": "entmax"},
+    "cosine": {**PLAIN, "positions": "none", "score": "cosine", "normalizer": "local_monotonic"},
+    "bilinear": {**PLAIN, "score": "bilinear", "normalizer": "local_predictive", "pattern": "local", "stride": 2},
     "pointer": {**PLAIN, "pointer": True},
     "non_autoregressive": {**PLAIN, "kind": "non_autoregressive"},
     "ctc": {**PLAIN, "kind": "ctc"},
@@ -28,7 +28,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "location_aware": {**STACK, "kind": "convolution", "kernel": 3, "score": "location_aware"},
     "bahdanau": {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none"},
     "luong": {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none", "attention": "luong", "heads": 2},
-    "monotonic": {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none", "weighing": "monotonic"},
+    "monotonic": {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none", "normalizer": "monotonic"},
     "no_attention": {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none", "attention": "none"},
 }
 SEEDS = {"transformer": 3, "alibi": 3, "t5": 3, **dict.fromkeys(("grouped", "rotary", "bilinear", "no_attention"), 2)}

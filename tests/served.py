@@ -25,7 +25,7 @@ from transduce.serve.run import Stopping, config_of, listen
 from transduce.serve.served_model import ModelUse
 from transduce.serve.service import Service
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Answer, Work, answer
+from transduce.serve.work import Answer, WorkItem, answer
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 CODES = {"kind": "translation", "source": "de", "target": "en"}
@@ -115,13 +115,13 @@ def start(*arguments: str | Path, command: Sequence[str] = ("-m", "transduce")) 
 class Gate:
     """Stands before the model: batches wait until it opens, and what came through is seen."""
 
-    def __init__(self, run: Callable[[Sequence[Work]], list[list[Answer]]] = answer) -> None:
+    def __init__(self, run: Callable[[Sequence[WorkItem]], list[list[Answer]]] = answer) -> None:
         self._run = run
         self._open = threading.Event()
         self.reached = threading.Event()
         self.batches: list[list[str]] = []
 
-    def __call__(self, works: Sequence[Work]) -> list[list[Answer]]:
+    def __call__(self, works: Sequence[WorkItem]) -> list[list[Answer]]:
         self.batches.append([text for work in works for text in work.texts])
         self.reached.set()
         assert self._open.wait(600)

@@ -26,8 +26,8 @@ MODELS = {
     "ctc": STACK,
     "convolution": "d_model = 16\nencoder_layers = 1\ndecoder_layers = 2\n",
     **{f"rnn {cell}": f'{RNN}cell = "{cell}"\n' for cell in known("layers.recurrent")},
-    "rnn monotonic": f'{RNN}weighing = "monotonic"\n',
-    "rnn hard": f'{RNN}weighing = "hard"\n',
+    "rnn monotonic": f'{RNN}normalizer = "monotonic"\n',
+    "rnn hard": f'{RNN}normalizer = "hard"\n',
 }
 
 

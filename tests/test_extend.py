@@ -73,7 +73,7 @@ SMALL = {  # the page does not say so: its reader has more time
     "my_score.toml": ["model.d_model=32", "model.hidden=32"],
     "my_task.toml": ["training.threads=1", "training.updates=100"],
     "my_metric.toml": TRANSFORMER,
-    "my_weighing.toml": TRANSFORMER,
+    "my_normalizer.toml": TRANSFORMER,
 }
 
 
@@ -87,7 +87,7 @@ def train(folder: Path, recipe: str) -> Pipeline:
 
 def test_the_page_shows_a_recipe_for_each_file() -> None:
     assert sorted(name.removesuffix(".toml") for name in RECIPES) == [
-        *("my_format", "my_metric", "my_model", "my_score", "my_task", "my_weighing")
+        *("my_format", "my_metric", "my_model", "my_score", "my_task", "my_normalizer")
     ]
     assert all(name.replace(".toml", ".py") in FILES for name in RECIPES)
 
@@ -167,7 +167,7 @@ OF_EACH = {
     "my_metric.toml": the_metric_is_measured_as_the_others,
     "my_task.toml": the_task_learns_what_it_is_for,
     "my_model.toml": the_model_keeps_the_contracts,
-    "my_weighing.toml": the_weighing_may_read_nothing_and_sums_to_less_than_one,
+    "my_normalizer.toml": the_weighing_may_read_nothing_and_sums_to_less_than_one,
 }
 
 

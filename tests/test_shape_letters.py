@@ -144,9 +144,9 @@ def test_names_say_what_shapes_are_of_every_score_and_weighing() -> None:
     x_BSD, real_BS = torch.randn(3, 5, 6), torch.arange(5) < torch.tensor([[5], [2], [4]])
     with watched() as (problems, seen):
         for score in known("attention.scores"):
-            for weighing in known("attention.normalizers"):
+            for normalizer in known("attention.normalizers"):
                 with choices() as made:
-                    AttentionPooling(score, weighing, 6, queries=2)(x_BSD, real_BS)
+                    AttentionPooling(score, normalizer, 6, queries=2)(x_BSD, real_BS)
                 if made.log_probability is not None:
                     surrogate(made.log_probability, torch.ones(3), torch.ones(3))
     assert not problems

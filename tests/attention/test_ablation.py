@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.ablation import without_head
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
 from transduce.attention.pooling import AttentionPooling
@@ -56,7 +56,7 @@ def test_rows_of_a_batch_can_differ() -> None:
 
 def test_a_reader_says_zero_for_that_head_and_still_shows_its_weights() -> None:
     torch.manual_seed(0)
-    reader = Reader("additive", "softmax", 8, 8, heads=2)
+    reader = CrossAttention("additive", "softmax", 8, 8, heads=2)
     memory = reader.remember(X_BTD)
     position_BT = torch.arange(5).expand(3, -1)
     context, alpha = reader(X_BTD, memory, None, position_BT)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transduce.attention.capture import capture
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.masks import padding
 from transduce.core.registry import known
 
@@ -14,7 +14,7 @@ POSITION = torch.zeros(1, 1, dtype=torch.int64)
 
 @pytest.mark.parametrize("score", SCORES)
 def test_one_head_reads_the_states_themselves_by_the_softmax_of_its_score(score: str) -> None:
-    reader = Reader(score, "softmax", 6, 6)
+    reader = CrossAttention(score, "softmax", 6, 6)
     query_BTD, states_BSM = torch.randn(2, 1, 6), torch.randn(2, 4, 6)
     context_BTM, alpha_BHTS = reader(query_BTD, reader.remember(states_BSM), None, POSITION)
     for b in range(2):
@@ -28,7 +28,7 @@ def test_one_head_reads_the_states_themselves_by_the_softmax_of_its_score(score:
 
 
 def test_padding_is_not_read_and_a_record_gets_the_weights() -> None:
-    reader = Reader("additive", "softmax", 5, 8, heads=2)
+    reader = CrossAttention("additive", "softmax", 5, 8, heads=2)
     query_BTD, states_BSM = torch.randn(2, 3, 5), torch.randn(2, 4, 8)
     real_BS = torch.tensor([[True, True, False, False], [True, True, True, True]])
     with capture(reader) as record:
@@ -40,7 +40,7 @@ def test_padding_is_not_read_and_a_record_gets_the_weights() -> None:
 
 
 def test_queries_of_a_sequential_score_come_one_at_a_time() -> None:
-    reader = Reader("location_aware", "softmax", 4, 4)
+    reader = CrossAttention("location_aware", "softmax", 4, 4)
     assert reader.sequential
     with pytest.raises(AssertionError):
         reader(torch.randn(1, 2, 4), reader.remember(torch.randn(1, 3, 4)), None, POSITION)

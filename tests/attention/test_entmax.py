@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_weighing import slow_entmax15, slow_sparsemax
+from slow_normalizers import slow_entmax15, slow_sparsemax
 
 from transduce.attention.normalizers import entmax, entmax15, sparsemax
 

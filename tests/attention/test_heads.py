@@ -154,10 +154,10 @@ def test_few_heads_of_keys_and_values_are_many_that_are_equal(key_value_heads: i
 
 
 @pytest.mark.parametrize("score", at_once("attention.scores"))
-@pytest.mark.parametrize("weighing", at_once("attention.normalizers"))
-def test_any_score_with_any_weighing_one_head_of_one_sentence_at_a_time(score: str, weighing: str) -> None:
+@pytest.mark.parametrize("normalizer", at_once("attention.normalizers"))
+def test_any_score_with_any_weighing_one_head_of_one_sentence_at_a_time(score: str, normalizer: str) -> None:
     torch.manual_seed(0)
-    attention = MultiHeadAttention(8, 2, score=score, weighing=weighing, key_value_heads=1).double().eval()
+    attention = MultiHeadAttention(8, 2, score=score, normalizer=normalizer, key_value_heads=1).double().eval()
     randomise(attention)
     x_BTD, y_BSD = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 4, 8, dtype=torch.float64)
     real_BS = torch.tensor([[True, True, True, False], [True] * 4])
@@ -174,10 +174,10 @@ def test_any_score_with_any_weighing_one_head_of_one_sentence_at_a_time(score: s
 
 
 @pytest.mark.parametrize(
-    "parts", [{"score": "location_aware"}, *({"weighing": name} for name in known("attention.normalizers"))]
+    "parts", [{"score": "location_aware"}, *({"normalizer": name} for name in known("attention.normalizers"))]
 )
 def test_sequential_parts_have_no_place_here(parts: dict[str, str]) -> None:
-    if parts.get("weighing") in at_once("attention.normalizers"):
+    if parts.get("normalizer") in at_once("attention.normalizers"):
         MultiHeadAttention(8, 2, **parts)
         return
     with pytest.raises(AssertionError, match="all queries are computed at once"):

@@ -1,10 +1,10 @@
-"""Every weighing against its paper in a slow loop, and what must hold of all of them."""
+"""Every normalizer against its paper in a slow loop, and what must hold of all of them."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_weighing import (
+from slow_normalizers import (
     at,
     slow_best,
     slow_entmax15,
@@ -18,7 +18,7 @@ from slow_weighing import (
 from torch import Tensor, nn
 
 from transduce.attention import masks
-from transduce.attention.normalizers import LocalMonotonic, LocalPredictive, Monotonic, Weighing, expected_alignment
+from transduce.attention.normalizers import LocalMonotonic, LocalPredictive, Monotonic, Normalizer, expected_alignment
 from transduce.core.registry import known, resolve
 
 NAMES = known("attention.normalizers")
@@ -33,14 +33,14 @@ RANDOM = {"hard", "gumbel", "monotonic"}  # in training
 B, H, T, S, E = 2, 2, 3, 6, 4
 
 
-def weighing(name: str, training: bool = False, dtype: torch.dtype = torch.float32) -> Weighing:
+def normalizer(name: str, training: bool = False, dtype: torch.dtype = torch.float32) -> Normalizer:
     torch.manual_seed(1)
-    made: Weighing = resolve("attention.normalizers", name)(E).to(dtype)
+    made: Normalizer = resolve("attention.normalizers", name)(E).to(dtype)
     return made.train(training)
 
 
 def inputs(name: str, seed: int = 0, dtype: torch.dtype = torch.float32, keys: int = S) -> tuple[Tensor, Tensor]:
-    """Scores and queries; one query of each sentence for a sequential weighing."""
+    """Scores and queries; one query of each sentence for a sequential normalizer."""
     generator = torch.Generator().manual_seed(seed)
     queries = 1 if resolve("attention.normalizers", name).sequential else T
     scores = 2 * torch.randn(B, H, queries, keys, dtype=dtype, generator=generator)
@@ -48,7 +48,7 @@ def inputs(name: str, seed: int = 0, dtype: torch.dtype = torch.float32, keys: i
 
 
 def weigh(
-    made: Weighing, scores: Tensor, query: Tensor, allowed: Tensor | None, previous: Tensor | None = None
+    made: Normalizer, scores: Tensor, query: Tensor, allowed: Tensor | None, previous: Tensor | None = None
 ) -> Tensor:
     position = torch.arange(scores.shape[2])[None]
     alpha: Tensor = made(scores, allowed, query, position, previous)
@@ -90,7 +90,7 @@ def test_a_weighing_equals_its_slow_loop(name: str, which: str) -> None:
     scores, query = inputs(name)
     allowed = mask(which, T)
     slow = spread([(row, keys, SLOW[name](e)) for row, keys, e in at(scores, allowed)], scores.shape)
-    alpha = weigh(weighing(name), scores, query, allowed)
+    alpha = weigh(normalizer(name), scores, query, allowed)
     torch.testing.assert_close(alpha.double(), slow, rtol=0, atol=1e-6)
     assert ((alpha == 0) == (slow == 0)).all()  # sparse where it is sparse, exactly
 
@@ -113,15 +113,15 @@ def test_local_windows_equal_their_slow_loops(which: str, half: int) -> None:
 def test_no_allowed_key_is_the_same_as_all_of_them() -> None:
     for name in NAMES:
         scores, query = inputs(name)
-        everything = weigh(weighing(name), scores, query, MASKS["all"])
-        assert torch.equal(weigh(weighing(name), scores, query, None), everything), name
+        everything = weigh(normalizer(name), scores, query, MASKS["all"])
+        assert torch.equal(weigh(normalizer(name), scores, query, None), everything), name
 
 
 def test_beyond_the_last_key_the_window_stays_around_it() -> None:
     scores = torch.randn(1, 1, 1, S)
     allowed = masks.padding(torch.tensor([[True] * 4 + [False] * 2]))
-    weighings = LocalMonotonic(E, 1), torch.zeros(1, 1, 1, E)
-    alphas = [weighings[0](scores, allowed, weighings[1], torch.tensor([[t]])) for t in (3, 4, 5, 100)]
+    normalizers = LocalMonotonic(E, 1), torch.zeros(1, 1, 1, E)
+    alphas = [normalizers[0](scores, allowed, normalizers[1], torch.tensor([[t]])) for t in (3, 4, 5, 100)]
     for alpha in alphas:
         assert torch.equal(alpha, alphas[0])
         assert alpha.flatten().nonzero().flatten().tolist() == [2, 3]
@@ -142,7 +142,7 @@ def test_a_centre_predicted_at_either_end_has_keys_around_it(towards: float) -> 
 @pytest.mark.parametrize("which", MASKS)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_allowed_gets_nothing_whatever_its_score(name: str, which: str, training: bool) -> None:
-    made = weighing(name, training)
+    made = normalizer(name, training)
     scores, query = inputs(name)
     allowed = mask(which, scores.shape[2]).expand(scores.shape)
     previous = previous_for(name, scores, allowed)
@@ -169,11 +169,11 @@ def test_what_is_not_allowed_gets_nothing_whatever_its_score(name: str, which: s
 @pytest.mark.parametrize("name", NAMES)
 def test_padding_and_company_change_nothing(name: str) -> None:
     scores, query = inputs(name)
-    alpha = weigh(weighing(name), scores, query, PADDING)
-    alone = weigh(weighing(name), scores[:1, :, :, :4], query[:1], None)
+    alpha = weigh(normalizer(name), scores, query, PADDING)
+    alone = weigh(normalizer(name), scores[:1, :, :, :4], query[:1], None)
     torch.testing.assert_close(alpha[:1, :, :, :4], alone, rtol=0, atol=4e-7)
     wide = torch.cat((scores, torch.full_like(scores, 9.0)), -1)
-    wider = weigh(weighing(name), wide, query, torch.cat((PADDING, torch.zeros_like(PADDING)), -1))
+    wider = weigh(normalizer(name), wide, query, torch.cat((PADDING, torch.zeros_like(PADDING)), -1))
     torch.testing.assert_close(wider[..., :S], alpha, rtol=0, atol=4e-7)
 
 
@@ -182,7 +182,7 @@ def test_padding_and_company_change_nothing(name: str) -> None:
 def test_equal_and_huge_scores_stay_finite(name: str, scale: float) -> None:
     scores, query = inputs(name)
     scores = (scores * scale).requires_grad_()
-    alpha = weigh(weighing(name, training=True), scores, query, PADDING)
+    alpha = weigh(normalizer(name, training=True), scores, query, PADDING)
     assert alpha.isfinite().all()
     if alpha.requires_grad:
         alpha.square().sum().backward()
@@ -194,12 +194,12 @@ def test_equal_and_huge_scores_stay_finite(name: str, scale: float) -> None:
 def test_weights_are_fp32_at_least(name: str) -> None:
     for dtype, wanted in ((torch.bfloat16, torch.float32), (torch.float64, torch.float64)):
         scores, query = inputs(name, dtype=dtype)
-        assert weigh(weighing(name, dtype=dtype), scores, query, PADDING).dtype == wanted
+        assert weigh(normalizer(name, dtype=dtype), scores, query, PADDING).dtype == wanted
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"hard", "gumbel"}))
 def test_gradients_are_right(name: str) -> None:
-    made = weighing(name, training=True, dtype=torch.float64)
+    made = normalizer(name, training=True, dtype=torch.float64)
     scores, query = (each.requires_grad_() for each in inputs(name, dtype=torch.float64))
     previous = previous_for(name, scores.detach(), PADDING)
     changed = [scores, query, *made.parameters()]

@@ -29,12 +29,12 @@ def test_it_is_the_self_attentive_embedding() -> None:
         torch.testing.assert_close(embedding_BRD[row], annotation_RS @ hidden_SD)
 
 
-@pytest.mark.parametrize("weighing", known("attention.normalizers"))
+@pytest.mark.parametrize("normalizer", known("attention.normalizers"))
 @pytest.mark.parametrize("score", known("attention.scores"))
-def test_any_score_and_any_weighing_reads_query_by_query(score: str, weighing: str) -> None:
+def test_any_score_and_any_weighing_reads_query_by_query(score: str, normalizer: str) -> None:
     torch.manual_seed(1)
     x_BSD = states()
-    pooling = AttentionPooling(score, weighing, D, queries=R).eval()
+    pooling = AttentionPooling(score, normalizer, D, queries=R).eval()
     with capture(pooling) as record:
         read_BRD = pooling(x_BSD, REAL_BS)
     (alpha_B1RS,) = record[""]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from text_columns import loss_of
 from transduce.attention import attend
-from transduce.attention.normalizers import Gumbel, Hard, Weighing
+from transduce.attention.normalizers import Gumbel, Hard, Normalizer
 from transduce.attention.pooling import AttentionPooling
 from transduce.attention.reinforce import active_choices, choices, surrogate
 from transduce.attention.scaled_dot_product import attend_by
@@ -30,7 +30,7 @@ class Told(Hard):
         return self.choice
 
 
-def weigh(made: Weighing, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+def weigh(made: Normalizer, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
     alpha: Tensor = made(scores, allowed, scores, torch.zeros(1, 1))
     return alpha
 
@@ -250,10 +250,10 @@ def marked_items(generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return torch.cat((mark[..., None], F.one_hot(kind, KINDS).float()), -1), kind.gather(1, place)[:, 0]
 
 
-def accuracy_of(weighing: str, reinforced: bool = True, seed: int = 0, updates: int = 150) -> float:
+def accuracy_of(normalizer: str, reinforced: bool = True, seed: int = 0, updates: int = 150) -> float:
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed + 1)
-    pooling, head = AttentionPooling("dot", weighing, 1 + KINDS), nn.Linear(1 + KINDS, KINDS)
+    pooling, head = AttentionPooling("dot", normalizer, 1 + KINDS), nn.Linear(1 + KINDS, KINDS)
     nn.init.zeros_(pooling.query_RK)
     optimizer = torch.optim.Adam([*pooling.parameters(), *head.parameters()], lr=0.05)
     for _ in range(updates):

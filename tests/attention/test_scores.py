@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from slow_weighing import SLOW_SCORES, slow_filters
+from slow_normalizers import SLOW_SCORES, slow_filters
 from torch import Tensor
 
 from transduce.attention.scores import AttentionScore

@@ -1,4 +1,4 @@
-"""Shared keys and values against a slow copy: every hypothesis with its own list of all that it may read."""
+"""EncoderCache keys and values against a slow copy: every hypothesis with its own list of all that it may read."""
 
 import random
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.shared_kv_cache import Branch, Family, Groups, KeyValueStore, Shared
+from transduce.attention.shared_kv_cache import BeamTree, DecoderCache, EncoderCache, Groups, KeyValueStore
 
 HEADS, GROUPS, WIDTH = 4, 2, 3
 
@@ -24,7 +24,7 @@ def attended(query_HE: Tensor, keys: list[Tensor], values: list[Tensor]) -> tupl
     return torch.stack(read), torch.stack(weights)
 
 
-def check(attention: Branch | Shared, pasts: list[list[tuple[Tensor, Tensor]]]) -> None:
+def check(attention: DecoderCache | EncoderCache, pasts: list[list[tuple[Tensor, Tensor]]]) -> None:
     """Every hypothesis reads its own past, with and without its weights being asked for."""
     query_NH1E = torch.randn(len(pasts), HEADS, 1, WIDTH)
     read_NH1E, alpha_NH1S = attention.read(query_NH1E, openly=True)
@@ -51,7 +51,7 @@ def test_each_branch_reads_its_own_past(seed: int) -> None:
     torch.manual_seed(seed)
     count = draw.randint(1, 5)
     nothing = KeyValue(*[torch.empty(count, GROUPS, 0, WIDTH)] * 2)
-    branch = Branch(KeyValueStore(nothing, 0), Family.founded(count, torch.device("cpu")))
+    branch = DecoderCache(KeyValueStore(nothing, 0), BeamTree.founded(count, torch.device("cpu")))
     pasts: list[list[tuple[Tensor, Tensor]]] = [[] for _ in range(count)]
     for _ in range(draw.choice([3, 8, 25])):
         new = KeyValue(torch.randn(len(pasts), GROUPS, 1, WIDTH), torch.randn(len(pasts), GROUPS, 1, WIDTH))
@@ -72,7 +72,7 @@ def test_hypotheses_share_their_source(seed: int) -> None:
     lengths = [draw.randint(1, longest) for _ in range(sources)]
     source = KeyValue(torch.randn(sources, GROUPS, longest, WIDTH), torch.randn(sources, GROUPS, longest, WIDTH))
     real_BS = torch.arange(longest) < torch.tensor(lengths)[:, None]
-    shared = Shared(source, real_BS[:, None, None], Family.founded(sources, torch.device("cpu")))
+    shared = EncoderCache(source, real_BS[:, None, None], BeamTree.founded(sources, torch.device("cpu")))
     pasts = [
         [(source.key[row, :, place], source.value[row, :, place]) for place in range(length)]
         for row, length in enumerate(lengths)
@@ -85,7 +85,7 @@ def test_hypotheses_share_their_source(seed: int) -> None:
 
 def test_two_may_go_on_from_one_state() -> None:
     nothing = KeyValue(*[torch.empty(2, GROUPS, 0, WIDTH)] * 2)
-    branch = Branch(KeyValueStore(nothing, 0), Family.founded(2, torch.device("cpu")))
+    branch = DecoderCache(KeyValueStore(nothing, 0), BeamTree.founded(2, torch.device("cpu")))
     first, left, right = (KeyValue(*torch.randn(2, 2, GROUPS, 1, WIDTH)) for _ in range(3))
     before = branch.append(first)
     after_left, after_right = before.append(left), before.append(right)
@@ -97,7 +97,7 @@ def test_two_may_go_on_from_one_state() -> None:
 def test_what_nobody_reads_is_dropped() -> None:
     """Memory follows what is alive: sources whose hypotheses are gone, and words that are in no hypothesis."""
     nothing = KeyValue(*[torch.empty(8, GROUPS, 0, WIDTH)] * 2)
-    branch = Branch(KeyValueStore(nothing, 0), Family.founded(8, torch.device("cpu"))).reordered(
+    branch = DecoderCache(KeyValueStore(nothing, 0), BeamTree.founded(8, torch.device("cpu"))).reordered(
         torch.arange(8).repeat_interleave(5)
     )
     for _ in range(100):
@@ -110,9 +110,9 @@ def test_what_nobody_reads_is_dropped() -> None:
 def test_groups_are_put_together_and_taken_apart() -> None:
     groups = Groups(torch.tensor([2, 0, 2, 2, 0]), 4)
     x_NX = torch.arange(10.0).view(5, 2)
-    together_BKX = groups.together(x_NX)
+    together_BKX = groups.group(x_NX)
     assert together_BKX.shape == (4, 3, 2)
     assert together_BKX[2].tolist() == [[0, 1], [4, 5], [6, 7]]
     assert together_BKX[0].tolist() == [[2, 3], [8, 9], [0, 0]]
     assert not together_BKX[[1, 3]].any()
-    assert torch.equal(groups.apart(together_BKX), x_NX)
+    assert torch.equal(groups.split(together_BKX), x_NX)

@@ -239,7 +239,7 @@ def test_a_changed_config_is_noticed(saved: Path) -> None:
         {"model": {"kind": "os.path"}},
         {"model": {"kind": "../evil"}},
         {"model": {"score": "os.path"}},
-        {"model": {"weighing": "os.path"}},
+        {"model": {"normalizer": "os.path"}},
         {"model": {"positions": "os.path"}},
         {"model": {"layers": [{"attention": {"score": "my_package.my_file:MyScore"}}]}},
         {"model": {"kind": ["transformer", "a:b"]}},

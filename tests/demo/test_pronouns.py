@@ -9,7 +9,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import pack
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.demo.pronouns import Head, Look, Sought, clearest, looks
+from transduce.demo.pronouns import Head, Look, Sought, attention_by_head, clearest
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe
@@ -64,7 +64,7 @@ def test_the_first_block_by_hand(pipeline):
             alpha = np.exp(scores) / np.exp(scores).sum()
             for word, start in enumerate(starts):
                 expected[word] += alpha[start : start + len(words[word])].sum() / len(rows)
-        look = looks(pipeline, [TIRED])[Head(0, head)][0]
+        look = attention_by_head(pipeline, [TIRED])[Head(0, head)][0]
         assert look.words[1] == "animal" and look.words[look.query] == "it" and look.noun == 1
         np.testing.assert_allclose(look.weights, expected, atol=1e-5)
 
@@ -72,17 +72,17 @@ def test_the_first_block_by_hand(pipeline):
 def test_words_are_those_of_every_other_view(pipeline):
     """The page's and a prediction's; punctuation stands alone, apostrophes and hyphens within words do not."""
     sought = Sought("The well-known animal didn't cross (it was tired).", "it", "animal")
-    words = looks(pipeline, [sought])[Head(0, 0)][0].words
+    words = attention_by_head(pipeline, [sought])[Head(0, 0)][0].words
     plain = ["The", "well-known", "animal", "didn't", "cross", "(", "it", "was", "tired", ")", ".", "</s>"]
     source = pipeline.predict([sought.sentence])[0].attention().source
     assert words == plain == [word.text for word in source.words]
 
 
 def test_together_as_alone(pipeline):
-    both = looks(pipeline, [TIRED, WIDE])
+    both = attention_by_head(pipeline, [TIRED, WIDE])
     assert sorted(both) == [Head(block, head) for block in range(3) for head in range(HEADS)]
     for place, sought in enumerate((TIRED, WIDE)):
-        for head, (alone,) in looks(pipeline, [sought]).items():
+        for head, (alone,) in attention_by_head(pipeline, [sought]).items():
             together = both[head][place]
             assert (together.words, together.query, together.noun) == (alone.words, alone.query, alone.noun)
             np.testing.assert_allclose(together.weights, alone.weights, atol=1e-5)
@@ -109,13 +109,13 @@ def test_the_clearest_head_finds_both_nouns_before_it_finds_one_well():
 
 def test_a_sentence_without_the_word_is_refused(pipeline):
     with pytest.raises(InputError, match=r'"The street was wide\." has no word "it"'):
-        looks(pipeline, [Sought("The street was wide.", "it", "street")])
+        attention_by_head(pipeline, [Sought("The street was wide.", "it", "street")])
 
 
 def test_a_language_model_has_no_source_words():
     model = untrained("language_modelling", "transformer_decoder", {"train": [{"text": "none.txt"}]})
     with pytest.raises(InputError, match="only a model with an encoder"):
-        looks(model, [TIRED])
+        attention_by_head(model, [TIRED])
 
 
 def look(weights):

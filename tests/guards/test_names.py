@@ -1,12 +1,63 @@
-"""One name for one thing: no public class is called as another one of the package."""
+"""One name for one thing, and that the field's: no class is called as another one, and no name of ours comes back."""
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import transduce
 
 PACKAGE = Path(transduce.__file__).parent
+
+EVERYWHERE = {
+    "alone_in": "run_lock",
+    "aside": "run_in_thread",
+    "ClientLeft": "ClientDisconnected",
+    "Door": "Drain",
+    "formed": "grammar_for",
+    "Hear": "OnToken",
+    "hear": "on_token",
+    "hears": "accepts_audio",
+    "in_banks": "add_banks",
+    "looks": "attention_limit",
+    "predict_aloud": "stream",
+    "read_back": "postprocess",
+    "readable": "max_source_length",
+    "Reader": "CrossAttention",
+    "tempered": "temperature_weights",
+    "Undrawn": "Deterministic",
+    "Weighing": "Normalizer",
+    "weighing": "normalizer",
+}
+"""Names that nothing of the package may have, with the field's."""
+
+SOMEWHERE = {
+    "attention.shared_kv_cache.Branch": "DecoderCache",
+    "attention.shared_kv_cache.Family": "BeamTree",
+    "attention.shared_kv_cache.Shared": "EncoderCache",
+    "Groups.apart": "split",
+    "Groups.together": "group",
+    "Model.look": "reload_if_changed",
+    "planning.promise.taken": "elapsed",
+    "Prediction.look": "attend",
+    "Request.least": "min_length",
+    "Rules.__init__(least)": "min_length",
+    "runtime.workers.each": "parallel_map",
+    "search.beam_selection.dealt": "allocate_slots",
+    "serve.work.Ask": "SearchOptions",
+    "serve.work.Left": "ClientDisconnected",
+    "serve.work.Work": "WorkItem",
+    "Tally.figure": "aggregate",
+    "Task.whole": "never_split",
+    "tasks.learnt": "column_cache",
+    "training.beginning.begun": "restore_or_start",
+    "training.microbatches.whole": "uncut",
+    "training.plots.looked_at": "prediction_with_attention",
+    "training.prefetch.ahead": "prefetch",
+    "training.prefetch.pays": "worth_prefetching",
+}
+"""Names that these may not have: classes and functions of a module, methods and fields of a class, a (parameter).
+"""
 
 
 def test_no_public_class_name_stands_twice() -> None:
@@ -17,3 +68,36 @@ def test_no_public_class_name_stands_twice() -> None:
                 where[node.name].append(str(file.relative_to(PACKAGE)))
     twice = {name: sorted(files) for name, files in where.items() if len(files) > 1}
     assert not twice, f"name one of each otherwise: {twice}"
+
+
+def test_nothing_is_called_by_a_name_that_the_field_does_not_know() -> None:
+    found = [problem for name in _names() if (problem := _problem(name))]
+    assert not found, "\n".join(found)
+
+
+def _problem(name: str) -> str:
+    """What a qualified name should be; "" where nothing is wrong with it."""
+    last = name.rstrip(")").replace("(", ".").rpartition(".")[2]
+    field = EVERYWHERE.get(last) or next((new for old, new in SOMEWHERE.items() if f".{name}".endswith(f".{old}")), "")
+    return f"{name}: the field calls it {field}" if field else ""
+
+
+def _names() -> Iterator[str]:
+    """Every module, class, function, method, field and (parameter) of the package, from its room on."""
+    for file in PACKAGE.rglob("*.py"):
+        module = ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
+        yield module
+        yield from _defined(ast.parse(file.read_text(encoding="utf-8")), module)
+
+
+def _defined(scope: ast.AST, within: str) -> Iterator[str]:
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = f"{within}.{node.name}"
+            yield name
+            if not isinstance(node, ast.ClassDef):
+                arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+                yield from (f"{name}({each.arg})" for each in arguments)
+            yield from _defined(node, name)
+        elif isinstance(scope, ast.ClassDef) and isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield f"{within}.{node.target.id}"

@@ -109,8 +109,8 @@ def test_each_text_has_its_own_wants_in_any_batch() -> None:
     must = [drawn.sample(words[:3], drawn.randrange(3)) for _ in texts]
     must_not = [drawn.sample(words[3:], drawn.randrange(2)) for _ in texts]
     prefix = [drawn.choice(["", "", "ne po"]) for _ in texts]
-    wants: dict = {"must": must, "must_not": must_not, "prefix": prefix}
-    whole = model.predict(texts, **wants, beam=4, nbest=2)
+    constraints: dict = {"must": must, "must_not": must_not, "prefix": prefix}
+    whole = model.predict(texts, **constraints, beam=4, nbest=2)
     for batch_size in (1, 5):
         again = model.predict(
             texts, must=must, must_not=must_not, prefix=prefix, beam=4, nbest=2, batch_size=batch_size
@@ -161,9 +161,9 @@ def test_a_phrase_is_what_the_tokenizer_makes_of_it() -> None:
         ({"prefix": "ba", "wanted": [Constraints(prefix="de")]}, 'line 1: got two prefixes, "ba" and "de"'),
     ],
 )
-def test_wants_that_cannot_be_are_refused(wants: dict, said: str) -> None:
+def test_wants_that_cannot_be_are_refused(constraints: dict, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        pipeline("whitespace").predict(["ba de"], **wants)
+        pipeline("whitespace").predict(["ba de"], **constraints)
 
 
 def test_a_text_in_pieces_has_no_wants() -> None:

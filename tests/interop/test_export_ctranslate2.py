@@ -76,11 +76,11 @@ def test_any_tokenizer_goes(kind: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
-    settings = {"positions": "alibi", "norm_kind": "batch", "activation": "squared_relu", "weighing": "sparsemax"}
+    settings = {"positions": "alibi", "norm_kind": "batch", "activation": "squared_relu", "normalizer": "sparsemax"}
     pipeline = random_translator({**settings, "score": "cosine", "pattern": "local", "tied": "all", "pointer": True})
     with pytest.raises(InputError) as raised:
         export_ctranslate2(pipeline, tmp_path, Languages())
-    named = ("positions", "activation", "norm_kind", "score", "weighing", "pattern", "pointer")
+    named = ("positions", "activation", "norm_kind", "score", "normalizer", "pattern", "pointer")
     assert [each.split("model.")[1].split(" ")[0] for each in raised.value.problems] == list(named)
     with pytest.raises(InputError, match="only models from text to text") as raised:
         export_ctranslate2(language_model(), tmp_path, Languages())

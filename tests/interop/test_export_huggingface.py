@@ -67,11 +67,11 @@ def test_two_vocabularies_go_into_marian_alone(tmp_path: Path) -> None:
 
 
 def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
-    settings = {"positions": "rotary", "norm_kind": "rms", "activation": "swiglu", "weighing": "sparsemax"}
+    settings = {"positions": "rotary", "norm_kind": "rms", "activation": "swiglu", "normalizer": "sparsemax"}
     with pytest.raises(InputError) as raised:
         export_huggingface(translator(model={**SIZES, **settings}), tmp_path, Languages())
     named = [each.split("model.")[1].split(" ")[0] for each in raised.value.problems]
-    assert named == ["positions", "activation", "norm_kind", "weighing"]
+    assert named == ["positions", "activation", "norm_kind", "normalizer"]
     assert not list(tmp_path.iterdir())
 
 

@@ -306,13 +306,13 @@ def problems_of(pipeline: Pipeline, folder: Path) -> Sequence[str]:
 def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
     other = {"positions": "learned", "activation": "geglu", "norm_kind": "rms", "score": "dot", "norm_epsilon": 1e-3}
     said = problems_of(
-        random_translator({**SIZES, **other, "weighing": "sparsemax", "scale_embeddings": False}), tmp_path
+        random_translator({**SIZES, **other, "normalizer": "sparsemax", "scale_embeddings": False}), tmp_path
     )
     keys = [
         "norm_kind",
         "activation",
         "score",
-        "weighing",
+        "normalizer",
         "positions",
         "scale_embeddings",
         "norm_epsilon",

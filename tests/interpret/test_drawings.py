@@ -394,6 +394,6 @@ def test_a_story_in_json_has_the_same_picture() -> None:
 
 
 def test_an_ensemble_has_no_hops() -> None:
-    shown = HopShading.of(replace(listener().predict(STORY), look=None))
+    shown = HopShading.of(replace(listener().predict(STORY), attend=None))
     assert shown.hops.shape == (0, 3)
     assert "single models" in "".join(plain(shown))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from base64_arrays import from_base64
 from pipelines import DECODERS, MODELS, TEXT, pipeline
 from transduce.attention.capture import capture
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
 from transduce.attention.positions import sinusoidal
@@ -149,7 +149,7 @@ def without_columns(module: nn.Module, head: int) -> Iterator[None]:
             output.weight.copy_(kept)
             output.packed = packed
         return
-    assert isinstance(module, Reader)
+    assert isinstance(module, CrossAttention)
     forward = module.forward
 
     def silent(*given: Any, **named: Any) -> tuple[Tensor, Tensor]:
@@ -298,7 +298,7 @@ def _check_steps(found: dict[str, Any], captured: Tensor, own: Tensor) -> None:
     if found["score"] in ("dot", "scaled_dot"):
         np.testing.assert_allclose(found["scores"], np.array(found["k"]) @ np.array(found["q"]), atol=1e-5)
         np.testing.assert_allclose(found["scaled"], np.array(found["scores"]) / (found["divisor"] or 1), atol=1e-5)
-    if found["weighing"] == "softmax":
+    if found["normalizer"] == "softmax":
         scores = np.array(found["scaled"]) + np.array(found["bias"] or 0)
         slow = np.where(found["mask"], np.exp(scores), 0)
         np.testing.assert_allclose(found["weights"], slow / slow.sum(), atol=1e-5)

@@ -134,7 +134,7 @@ def test_one_call_says_what_many_say(precision: Precision, monkeypatch: pytest.M
         {"positions": "alibi"},
         {"key_value_heads": 1},
         {"score": "additive"},
-        {"weighing": "sparsemax"},
+        {"normalizer": "sparsemax"},
         {"activation": "gelu"},
         {"activation": "swiglu"},
         {"norm_kind": "rms"},

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.masks import padding
 from transduce.layers.convolution import (
     BlockState,
@@ -38,7 +38,7 @@ def shaken(module: nn.Module) -> nn.Module:
 
 
 def decoder_block(kernel: int, score: str = "dot", heads: int = 1) -> DecoderBlock:
-    block = DecoderBlock(WIDTH, kernel, 0.1, Reader(score, "softmax", WIDTH, WIDTH, heads))
+    block = DecoderBlock(WIDTH, kernel, 0.1, CrossAttention(score, "softmax", WIDTH, WIDTH, heads))
     shaken(block)
     return block
 

@@ -28,7 +28,7 @@ POSITIONS = [*ADDED, *known("attention.relative")]
         ({"norm_kind": "group"}, "norm_kind"),
         ({"activation": "tanh"}, "activation"),
         ({"score": "scaled"}, 'there is no "scaled". Did you mean "scaled_dot"'),
-        ({"weighing": "no_such_file:Weighing"}, "is code outside Transduce"),
+        ({"normalizer": "no_such_file:Weighing"}, "is code outside Transduce"),
         ({"score": "location_aware"}, '(?s)"location_aware" needs the weights of the previous query.*kind = "rnn"'),
     ],
 )

@@ -93,15 +93,15 @@ def test_without_an_encoder_the_states_are_embeddings_and_positions() -> None:
     torch.testing.assert_close(model.encode(Padded(ids_BS, torch.tensor([6]))).values[0], alone_SD + turned_SD)
 
 
-@pytest.mark.parametrize("weighing", ["sparsemax", "entmax", "hard", "gumbel"])
-def test_any_normalizer_makes_the_weights_of_pooling(weighing: str) -> None:
-    model = built("none", "attention", pooling_weighing=weighing).eval()
+@pytest.mark.parametrize("normalizer", ["sparsemax", "entmax", "hard", "gumbel"])
+def test_any_normalizer_makes_the_weights_of_pooling(normalizer: str) -> None:
+    model = built("none", "attention", pooling_normalizer=normalizer).eval()
     assert model.pool is not None and model.key is not None
     values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
     with capture(model) as record:
         model.classify(Padded(values_BS, lengths_B))
     [alpha_B1RS] = record["pool"]
-    weigh = resolve("attention.normalizers", weighing)(8).eval()
+    weigh = resolve("attention.normalizers", normalizer)(8).eval()
     for row, length in enumerate((lengths_B - 1).tolist()):
         states_SH = model.encode(Padded(values_BS[row : row + 1], lengths_B[row : row + 1])).values[0, :length]
         score_RS = model.pool.query_RK @ model.key(states_SH).tanh().T
@@ -113,7 +113,7 @@ def test_any_normalizer_makes_the_weights_of_pooling(weighing: str) -> None:
 
 def test_hard_pooling_learns_by_reinforce() -> None:
     """Its scores have a gradient in the objective, and without it none."""
-    model = built("none", "attention", pooling_weighing="hard").train()
+    model = built("none", "attention", pooling_normalizer="hard").train()
     batch = Batch(Padded(torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])), torch.tensor([0, 2, 1]), 3)
     assert model.pool is not None
     model.classify(batch.inputs).logsumexp(1).sum().backward()  # type: ignore[no-untyped-call]
@@ -137,7 +137,7 @@ def test_hard_pooling_learns_by_reinforce() -> None:
         {"encoder": "linear", "heads": 2},
         {"encoder": "convolution"},
         {"encoder": "none"},
-        {"pooling_weighing": "sparsemax"},
+        {"pooling_normalizer": "sparsemax"},
     ],
     ids=str,
 )
@@ -168,8 +168,11 @@ def test_every_setting_matters_and_gradients_reach_every_parameter(settings: dic
         ({"encoder": "none", "layers": 2}, "layers: not read with this encoder"),
         ({"encoder": "none", "positions": "rotary"}, "positions none, sinusoidal, tensor2tensor, learned"),
         ({"encoder": "none", "pooling": "last"}, "reads the end token alone"),
-        ({"pooling": "mean", "pooling_weighing": "hard"}, "pooling_weighing: not read with this encoder and pooling"),
-        ({"pooling_weighing": "hart"}, 'there is no "hart". Did you mean "hard"'),
+        (
+            {"pooling": "mean", "pooling_normalizer": "hard"},
+            "pooling_normalizer: not read with this encoder and pooling",
+        ),
+        ({"pooling_normalizer": "hart"}, 'there is no "hart". Did you mean "hard"'),
         ({"pooling": "mean", "penalty": 1.0}, "penalty: not read with this encoder and pooling"),
     ],
 )

@@ -22,7 +22,7 @@ from transduce.recipe.recipe import parse_recipe
 
 ROOMS = {
     "score": "attention.scores",
-    "weighing": "attention.normalizers",
+    "normalizer": "attention.normalizers",
     "positions": "attention.relative",
     "cell": "layers.recurrent",
 }

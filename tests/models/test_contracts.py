@@ -67,7 +67,7 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     *({"cell": cell, "attention": kind} for cell, kind in zip(known("layers.recurrent"), ATTENTIONS, strict=False)),
     *({"cell": "lstm", "attention": kind} for kind in ("bahdanau", "none")),  # whose state is two tensors
     *({"attention": "luong", "feeding": False, "score": score} for score in known("attention.scores")),
-    *({"attention": "bahdanau", "weighing": weighing, "heads": 2} for weighing in known("attention.normalizers")),
+    *({"attention": "bahdanau", "normalizer": normalizer, "heads": 2} for normalizer in known("attention.normalizers")),
     {"attention": "none", "cell": "lstm", "feeding": False, "bridge": "copy", "direction": "backward"},
     {"cell": "lstm", "encoder_layers": 3, "decoder_layers": 2, "residual": True, "direction": "forward"},
     {"cell": "lstmn", "encoder_layers": 2, "decoder_layers": 2, "bridge": "copy", "residual": True},
@@ -81,7 +81,7 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     },
     {"readout": "maxout", "tied": "output"},
     {"attention": "none", "pooling": 2},
-    {"attention": "luong", "score": "bilinear", "weighing": "entmax", "pooling": 1},
+    {"attention": "luong", "score": "bilinear", "normalizer": "entmax", "pooling": 1},
     {"tied": "none"},
 ]
 WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies | Points | Processes)]
@@ -178,14 +178,14 @@ GATES = ["geglu", "swiglu", "glu"]  # glu is third, with batch norm: running sta
 # Of models of stacks every part there is, in as few models as that takes: the first of each row, the second, ..
 PARTS: dict[str, list[Any]] = {
     "score": at_once("attention.scores"),
-    "weighing": at_once("attention.normalizers"),
+    "normalizer": at_once("attention.normalizers"),
     "positions": known("attention.relative"),
     "norm_kind": list(get_args(NormKind)),
     "activation": [*GATES, *(name for name in get_args(Activation) if name not in GATES)],
     "heads": [4, 4, 2],
     "key_value_heads": [1, 2],
 }
-READ_ALL = {"softmax"}  # other weighings leave some keys at exactly 0
+READ_ALL = {"softmax"}  # other normalizers leave some keys at exactly 0
 CHOOSE = {"hard", "gumbel"}  # one key, by scores that rounding may bring into another order
 
 
@@ -206,7 +206,7 @@ class Case:
     @property
     def reads_all(self) -> bool:
         """Every prediction depends on every position that it may see."""
-        return self.variant.get("weighing", "softmax") in READ_ALL and not self.variant.get("zero_start")
+        return self.variant.get("normalizer", "softmax") in READ_ALL and not self.variant.get("zero_start")
 
     def build(self, seed: int = 0) -> nn.Module:
         """In evaluation mode; biases, gains and statistics are random as well, so that one that leaks shows."""
@@ -551,7 +551,7 @@ def test_bf16_is_finite_and_near_fp32(case: Case) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         rounded_BTV = logits(model, source, target).float()
     assert rounded_BTV.isfinite().all()
-    if case.variant.get("weighing") in CHOOSE:
+    if case.variant.get("normalizer") in CHOOSE:
         return
     far = (rounded_BTV - exact_BTV).square().mean().sqrt() / exact_BTV.std()
     assert 0 < far < 0.03
@@ -564,7 +564,7 @@ def test_steps_in_bf16_are_finite_and_near_fp32(case: Case) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         stepped_BTV = steps(model, source, target.values)
     assert stepped_BTV.isfinite().all()
-    if case.variant.get("weighing") in CHOOSE:
+    if case.variant.get("normalizer") in CHOOSE:
         return
     far = (stepped_BTV - exact_BTV.log_softmax(-1)).square().mean().sqrt() / exact_BTV.std()
     assert 0 < far < 0.03

@@ -105,7 +105,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
         "kernel must be odd": {"kernel": 4},
         "multiple of heads": {"heads": 3},
         'Did you mean "additive"': {"score": "aditive"},
-        'Did you mean "softmax"': {"weighing": "sotfmax"},
+        'Did you mean "softmax"': {"normalizer": "sotfmax"},
         "even d_model": {"positions": "sinusoidal", "d_model": 9},
     }
     for message, settings in wrong.items():

@@ -96,7 +96,7 @@ def test_without_feeding_luong_reads_for_all_positions_at_once() -> None:
     [
         ({"cell": "ltsm"}, 'no "ltsm". Did you mean "lstm"?'),
         ({"score": "aditive"}, 'Did you mean "additive"?'),
-        ({"weighing": "sofmax"}, 'Did you mean "softmax"?'),
+        ({"normalizer": "sofmax"}, 'Did you mean "softmax"?'),
         ({"hidden": 10, "heads": 4}, "hidden (10) must be a multiple of heads (4)"),
         ({"hidden": 7}, "hidden, which must be even, not 7"),
         ({"attention": "bahdanau", "feeding": False}, "feeding cannot be off"),
@@ -112,10 +112,10 @@ def test_what_does_not_fit_is_said(settings: dict[str, object], said: str) -> No
 
 
 def test_one_key_stands_for_monotonic_attention_and_a_pointer() -> None:
-    short, long = ({"monotonic_copy": True}, {"weighing": "monotonic", "pointer": True})
+    short, long = ({"monotonic_copy": True}, {"normalizer": "monotonic", "pointer": True})
     one, other = (RnnConfig.model_validate(keys) for keys in (short, long))
     assert one.model_dump(exclude={"monotonic_copy"}) == other.model_dump(exclude={"monotonic_copy"})
     assert RnnConfig.model_validate(one.model_dump()) == one
     changed = RnnConfig.model_validate({**short, "pointer": False})
-    assert (changed.weighing, changed.pointer) == ("monotonic", False)
+    assert (changed.normalizer, changed.pointer) == ("monotonic", False)
     assert not RnnConfig.model_validate({"monotonic_copy": False}).pointer

@@ -52,7 +52,7 @@ def test_it_is_the_definition(smoothing: float) -> None:
 
 
 def test_a_model_that_chooses_where_it_looks_learns_from_what_that_was_worth() -> None:
-    loss, told = CtcLoss().loss(tiny(weighing="hard").train(), batch())
+    loss, told = CtcLoss().loss(tiny(normalizer="hard").train(), batch())
     assert loss.item() != told.item()
     loss.backward()  # type: ignore[no-untyped-call]
 

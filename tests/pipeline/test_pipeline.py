@@ -303,10 +303,10 @@ def test_of_a_prompt_longer_than_the_model_reads_the_end_is_continued(random_lan
     told: list[str] = []
     words = (" ".join(SYLLABLES) + " ") * 40
     tokens = random_language_model.task.tokenizers["target"].encode([words.strip()])[0]
-    readable = random_language_model.task.readable
-    assert len(tokens) > readable
+    max_source_length = random_language_model.task.max_source_length
+    assert len(tokens) > max_source_length
     [found] = random_language_model.predict([words.strip()], method="greedy", tell=told.append)
-    kept = random_language_model.task.tokenizers["target"].tokens(tokens[-readable:])
+    kept = random_language_model.task.tokenizers["target"].tokens(tokens[-max_source_length:])
     assert list(found.tokens[: len(kept)]) == kept
     assert len(found.tokens) > len(kept) or found.ended
     assert "only its last" in told[0]

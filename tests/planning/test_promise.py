@@ -5,7 +5,7 @@ import time
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.planning.promise import Promise, in_words, parse_minutes, promise, taken
+from transduce.planning.promise import Promise, elapsed, in_words, parse_minutes, promise
 from transduce.planning.speed import Speed
 
 
@@ -62,9 +62,9 @@ PROMISED = Promise(start=1, updates=80, validations=8, tests=15, planning=6)
 
 
 def test_what_it_took_over_several_processes_is_planning_training_and_tests() -> None:
-    assert taken(REPORT, PROMISED) == {"promised_seconds": 110.0, "took_seconds": 126.5}
+    assert elapsed(REPORT, PROMISED) == {"promised_seconds": 110.0, "took_seconds": 126.5}
 
 
 def test_what_it_took_in_one_process_is_counted_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: 1140.0)
-    assert taken(REPORT, PROMISED, since=1000.0) == {"promised_seconds": 110.0, "took_seconds": 140.0}
+    assert elapsed(REPORT, PROMISED, since=1000.0) == {"promised_seconds": 110.0, "took_seconds": 140.0}

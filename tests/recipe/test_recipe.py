@@ -211,7 +211,7 @@ def test_wrong_values_are_told_in_our_words(tmp_path: Path) -> None:
         ("training = 5\n" + LEAST, "training: expected a table of keys; got 5."),
         ('[task]\nkind = "translatoin"\n', 'there is no "translatoin". Did you mean "translation"?'),
         ("[data]\ntrain = []\n", "data: name at least one pair of training files"),
-        ('[data]\ntrain = [{ source = "a" }]\n', "name either source and target (two files) or tsv"),
+        ('[data]\ntrain = [{ source = "a" }]\n', "name either source and target (two files) or file"),
         ("[data]\n", "data.train is missing."),
         (LEAST + "[model]\nd_model = 30\n", "d_model (30) must be a multiple of heads (4)"),
         (LEAST + "[search]\nnbest = 9\n", "search: nbest = 9 is more than beam = 5"),

@@ -23,7 +23,7 @@ from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.inference.prediction import Prediction
 from transduce.models.transformer import Transformer, TransformerConfig
-from transduce.runtime.workers import each
+from transduce.runtime.workers import parallel_map
 from transduce.search import fused_search
 from transduce.search.settings import Search
 
@@ -46,12 +46,12 @@ def test_results_come_in_order_from_processes_of_one_thread() -> None:
             met.wait()
         return number, os.getpid(), torch.get_num_threads()
 
-    found = list(each(work, 20, workers=3))
+    found = list(parallel_map(work, 20, workers=3))
     assert [number for number, _, _ in found] == list(range(20))
     assert 1 < len({process for _, process, _ in found} - {os.getpid()}) <= 3
     assert {threads for _, _, threads in found} == {1}
-    assert {os.getpid()} == set(each(lambda number: os.getpid(), 3))
-    assert list(each(work, 0, workers=2)) == []
+    assert {os.getpid()} == set(parallel_map(lambda number: os.getpid(), 3))
+    assert list(parallel_map(work, 0, workers=2)) == []
 
 
 def test_threads_do_what_is_done_outside_of_python() -> None:
@@ -63,7 +63,7 @@ def test_threads_do_what_is_done_outside_of_python() -> None:
         return number, os.getpid(), threading.get_ident(), torch.get_num_threads()
 
     torch.set_num_threads(2)
-    found = list(each(work, 20, workers=3, outside_python=True))
+    found = list(parallel_map(work, 20, workers=3, outside_python=True))
     assert torch.get_num_threads() == 2
     assert [number for number, *_ in found] == list(range(20))
     assert {process for _, process, _, _ in found} == {os.getpid()}
@@ -87,7 +87,7 @@ def test_no_thread_goes_on_when_nobody_asks_any_more(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", leaving)
     threads = set(threading.enumerate())
-    found = each(work, 1000, workers=2, outside_python=True)
+    found = parallel_map(work, 1000, workers=2, outside_python=True)
     next(found)
     found.close()
     assert set(threading.enumerate()) <= threads
@@ -102,7 +102,7 @@ def test_an_error_is_the_workers_own(outside_python: bool) -> None:
         return number
 
     with pytest.raises(InputError, match="number 2 is wrong"):
-        list(each(work, 50, workers=2, outside_python=outside_python))
+        list(parallel_map(work, 50, workers=2, outside_python=outside_python))
 
 
 def test_workers_do_not_outlive_who_asked_for_them(tmp_path: Path) -> None:

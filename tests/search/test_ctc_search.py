@@ -32,8 +32,8 @@ class Table:
         generator = torch.Generator().manual_seed(seed)
         self.logits = scale * torch.randn(self.ROWS, VOCABULARY, generator=generator, dtype=torch.float64)
 
-    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
-        lengths_B = source.lengths if least is None else torch.maximum(source.lengths, least)
+    def align(self, source: Padded, min_length: Tensor | None = None) -> Padded:
+        lengths_B = source.lengths if min_length is None else torch.maximum(source.lengths, min_length)
         key_B = (source.values * source.mask()).sum(1) * 31 + source.lengths
         place_BP = key_B[:, None] * 17 + torch.arange(int(lengths_B.max()))
         return Padded(self.logits[place_BP % self.ROWS], lengths_B)

@@ -18,7 +18,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import Specs
 from transduce.models.protocols import Steps, Tree
-from transduce.search.beam_selection import dealt
+from transduce.search.beam_selection import allocate_slots
 from transduce.search.coverage import LEAST
 from transduce.search.dispatch import search
 from transduce.search.request import Request
@@ -53,9 +53,11 @@ def test_a_full_beam_stops_when_the_best_are_found_under_every_length_rule(
 
 
 @few
-@given(seed=seeds, least=st.integers(0, 3), ngram=st.none() | st.integers(1, 3), rule=rules, prefixed=st.booleans())
+@given(
+    seed=seeds, min_length=st.integers(0, 3), ngram=st.none() | st.integers(1, 3), rule=rules, prefixed=st.booleans()
+)
 def test_minimum_length_and_repetition_leave_the_best_of_the_others(
-    seed: int, least: int, ngram: int | None, rule: dict[str, object], prefixed: bool
+    seed: int, min_length: int, ngram: int | None, rule: dict[str, object], prefixed: bool
 ) -> None:
     vocabulary, limit, prefix = 5, 4, (3,) if prefixed else ()
     model, source = RandomTree(vocabulary, seed), padded([[seed % 11, 4]])
@@ -63,7 +65,7 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
 
     def allowed(tokens: tuple[int, ...]) -> bool:
         begins = tokens[: len(prefix)] == prefix
-        return begins and len(tokens) >= least and not (ngram and repeats(tokens, ngram))
+        return begins and len(tokens) >= min_length and not (ngram and repeats(tokens, ngram))
 
     expected = best_outputs(model, source, vocabulary, limit, allowed, asked.length)
     for method in ("beam", "exhaustive"):
@@ -71,7 +73,7 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
         (found,) = search(
             model,
             source,
-            [Request(limit, prefix=prefix, min_length=least)],
+            [Request(limit, prefix=prefix, min_length=min_length)],
             chosen,
             start=START,
             end=END,
@@ -84,16 +86,16 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
 @given(
     seed=seeds,
     method=st.sampled_from(["greedy", "beam", "sample"]),
-    least=st.lists(st.integers(0, 6), min_size=3, max_size=3),
+    min_length=st.lists(st.integers(0, 6), min_size=3, max_size=3),
     ngram=st.integers(1, 3),
 )
-def test_every_method_keeps_the_rules_of_each_line(seed: int, method: str, least: list[int], ngram: int) -> None:
+def test_every_method_keeps_the_rules_of_each_line(seed: int, method: str, min_length: list[int], ngram: int) -> None:
     model = TinyAttention(9, seed)
     asked = Search.model_validate({"method": method, "no_repeat_ngram": ngram})
     source, limits = padded([[3, 4, 5], [6], [7, 8]]), [7, 12, 9]
-    requests = [Request(limit, min_length=fewest) for limit, fewest in zip(limits, least, strict=True)]
+    requests = [Request(limit, min_length=fewest) for limit, fewest in zip(limits, min_length, strict=True)]
     found = search(model, source, requests, asked, start=START, end=END, forbidden=[START])
-    for fewest, limit, (best, *_) in zip(least, limits, found, strict=True):
+    for fewest, limit, (best, *_) in zip(min_length, limits, found, strict=True):
         words = best.tokens[:-1] if best.ended else best.tokens
         assert len(words) >= (fewest if best.ended else limit)
         assert not repeats(words, ngram)
@@ -324,7 +326,7 @@ def test_slots_are_dealt_out_among_banks(banks: list[int], impossible: int) -> N
     turns = [banks[:place].count(bank) for place, bank in enumerate(banks)]
     expected = sorted(range(len(banks)), key=lambda place: (turns[place], -banks[place]))
     possible_BX = torch.tensor([[True] * len(banks) + [False] * impossible])
-    order = dealt(torch.tensor([banks + [0] * impossible]), possible_BX)[0].tolist()
+    order = allocate_slots(torch.tensor([banks + [0] * impossible]), possible_BX)[0].tolist()
     assert order[: len(banks)] == expected
     assert sorted(order[len(banks) :]) == list(range(len(banks), len(banks) + impossible))
 

@@ -17,7 +17,7 @@ from transduce.serve.batches import BatchQueue, BrokeDown, Busy, Stopped
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.models import Loaded, Model
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Answer, Ask, Work
+from transduce.serve.work import Answer, SearchOptions, WorkItem
 
 HOUR = 3_600_000  # milliseconds
 
@@ -31,7 +31,7 @@ def said(text: str) -> Answer:
     return Answer(Prediction(text, text, 0.0, 0.0, (), ()))
 
 
-def echo(works: Sequence[Work]) -> list[list[Answer]]:
+def echo(works: Sequence[WorkItem]) -> list[list[Answer]]:
     return [[said(text) for text in work.texts] for work in works]
 
 
@@ -41,14 +41,14 @@ def batches(run: Any, **settings: Any) -> BatchQueue:
     return made
 
 
-def works(loaded: Loaded, texts: Sequence[str], ask: Ask = Ask()) -> list[Work]:  # noqa: B008
-    return [Work(loaded, (text,), ask) for text in texts]
+def works(loaded: Loaded, texts: Sequence[str], ask: SearchOptions = SearchOptions()) -> list[WorkItem]:  # noqa: B008
+    return [WorkItem(loaded, (text,), ask) for text in texts]
 
 
 def test_thousands_of_answers_each_to_its_own_request(loaded: Loaded) -> None:
     seen: Counter[str] = Counter()
 
-    def run(given: Sequence[Work]) -> list[list[Answer]]:
+    def run(given: Sequence[WorkItem]) -> list[list[Answer]]:
         seen.update(text for work in given for text in work.texts)
         assert len({work.together for work in given}) == 1
         assert sum(len(work.texts) for work in given) <= 8
@@ -57,7 +57,7 @@ def test_thousands_of_answers_each_to_its_own_request(loaded: Loaded) -> None:
     async def main() -> None:
         made = batches(run, batch_size=8, queue=10_000, wait_ms=1)
         drawn = random.Random(1)
-        asks = [Ask(), Ask((("beam", 2),)), Ask(long="truncate")]
+        asks = [SearchOptions(), SearchOptions((("beam", 2),)), SearchOptions(long="truncate")]
         asked = [[f"{number}.{each}" for each in range(drawn.randint(1, 5))] for number in range(800)]
         found = await asyncio.gather(*(made.answers(works(loaded, texts, drawn.choice(asks))) for texts in asked))
         assert [[each.prediction.text for each in answers] for answers in found] == asked
@@ -110,7 +110,7 @@ def test_who_leaves_is_not_computed_for_and_makes_room(loaded: Loaded) -> None:
 
 
 def test_one_texts_fault_is_its_own(loaded: Loaded) -> None:
-    def run(given: Sequence[Work]) -> list[list[Answer]]:
+    def run(given: Sequence[WorkItem]) -> list[list[Answer]]:
         if any("poison" in work.texts for work in given):
             raise ValueError("poison")
         return echo(given)
@@ -133,7 +133,7 @@ class Panic(BaseException):
 
 @pytest.mark.parametrize("fault", [Panic, SystemExit, KeyboardInterrupt, MemoryError, asyncio.CancelledError])
 def test_the_thread_with_the_model_outlives_everything(loaded: Loaded, fault: type[BaseException]) -> None:
-    def run(given: Sequence[Work]) -> list[list[Answer]]:
+    def run(given: Sequence[WorkItem]) -> list[list[Answer]]:
         if any("poison" in work.texts for work in given):
             raise fault("poison")
         return echo(given)
@@ -246,8 +246,8 @@ def test_samples_are_the_offline_ones(loaded: Loaded, offline: Pipeline, served_
         made = BatchQueue(ServeSettings(wait_ms=20), ServerMetrics())
         made.start()
         texts = ("ba de fi go",) * 6
-        ask = Ask((("method", "sample"), ("seed", 4)))
-        found = await asyncio.gather(*(made.answers([Work(loaded, texts, ask)]) for _ in range(3)))
+        ask = SearchOptions((("method", "sample"), ("seed", 4)))
+        found = await asyncio.gather(*(made.answers([WorkItem(loaded, texts, ask)]) for _ in range(3)))
         expected = [each.text for each in offline.predict(texts, method="sample", seed=4)]
         assert len(set(expected)) > 1
         assert [[each.prediction.text for each in answers] for answers in found] == [expected] * 3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from served import Server, serving
-from transduce.serve.guards import Door
+from transduce.serve.guards import Drain
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,8 @@ def test_only_a_bearers_key_is_a_key(said: str, status: int, server: Server) -> 
 
 
 def test_a_door_was_closed_when_it_was_first() -> None:
-    door = Door()
-    assert door.closed_at is None
-    door.closed_at = 1.0
-    door.close()
-    assert door.closed_at == 1.0
+    drain = Drain()
+    assert drain.closed_at is None
+    drain.closed_at = 1.0
+    drain.close()
+    assert drain.closed_at == 1.0

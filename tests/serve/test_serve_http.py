@@ -277,7 +277,7 @@ def test_who_hangs_up_is_not_computed_for(served_file: Path) -> None:
         with socket.create_connection(("127.0.0.1", int(running.address.rsplit(":", 1)[1]))) as connection:
             connection.sendall(head.encode() + body)
             assert gate.reached.wait(120)
-        until(lambda: running.service.door.inside == 0)
+        until(lambda: running.service.drain.inside == 0)
         gate.open()
         assert running.post("/translate", q="go", source="de", target="en").status_code == 200
         assert gate.batches == [["ba"], ["go"]]
@@ -288,7 +288,7 @@ def test_a_stream_whose_listener_left_ends(served_file: Path) -> None:
     with serving([served_file]) as running:
         with running.client.stream("POST", "/v1/stream", json={"text": "ba de " * 100, "max_new": 500}) as answer:
             next(answer.iter_lines())
-        until(lambda: running.service.door.inside == 0)
+        until(lambda: running.service.drain.inside == 0)
         assert running.post("/translate", q="go", source="de", target="en").status_code == 200
 
 

@@ -125,9 +125,9 @@ def test_the_other_views_take_sound_too(hearing: Server, offline: Pipeline, tmp_
 
 def test_what_it_hears_is_described(hearing: Server, offline: Pipeline, ears: Path) -> None:
     [model] = hearing.client.get("/v1/explore/models").json()["models"]
-    assert model["hears"] == {"rate": RATE, "seconds": 30.0, "files": False, "bytes": 25_000_000}
+    assert model["accepts_audio"] == {"rate": RATE, "seconds": 30.0, "files": False, "bytes": 25_000_000}
     told = described("ears", offline.model, offline.task, offline.recipe, False, offline.provenance)
-    assert told["hears"] == {"rate": RATE, "seconds": 30.0, "files": True}
+    assert told["accepts_audio"] == {"rate": RATE, "seconds": 30.0, "files": True}
 
 
 def test_only_the_page_of_a_model_of_speech_may_use_the_microphone(hearing: Server, served_file: Path) -> None:

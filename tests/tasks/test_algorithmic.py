@@ -262,10 +262,10 @@ def test_predictions_and_likelihoods_are_the_same_in_any_batch() -> None:
         assert [[int(p > 0.5) for p in row] for row in one.probabilities] == json.loads(one.text)
         assert len(json.loads(one.text)) == len(json.loads(answer))
     likelihoods = pair_likelihoods(model, task, test.texts, 3)
-    whole = dataset_likelihood(model, task, test.store)
-    assert whole.unit == "bit"
-    assert sum(each.tokens for each in likelihoods) == whole.tokens
-    assert math.isclose(sum(each.log_probability for each in likelihoods), whole.log_probability, rel_tol=1e-5)
+    never_split = dataset_likelihood(model, task, test.store)
+    assert never_split.unit == "bit"
+    assert sum(each.tokens for each in likelihoods) == never_split.tokens
+    assert math.isclose(sum(each.log_probability for each in likelihoods), never_split.log_probability, rel_tol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -346,13 +346,13 @@ def written(folder: Path, name: str = "copy") -> Path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 def test_a_stopped_training_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    given, whole, run = written(tmp_path), tmp_path / "whole", tmp_path / "run"
-    done = forked.transduce(tmp_path, "train", given, "--run", whole)
+    given, never_split, run = written(tmp_path), tmp_path / "whole", tmp_path / "run"
+    done = forked.transduce(tmp_path, "train", given, "--run", never_split)
     assert done.code == 0, done.err
     stopped = forked.transduce(tmp_path, "train", given, "--run", run, fate=Fate(signal=signal.SIGTERM, at=10))
     assert stopped.code == 130
     assert forked.transduce(tmp_path, "train", given, "--run", run).code == 0
-    first, second = ((each / "model.safetensors").read_bytes() for each in (whole, run))
+    first, second = ((each / "model.safetensors").read_bytes() for each in (never_split, run))
     assert first == second
     assert forked.transduce(tmp_path, "train", given, "--run", run).code == 0  # a finished run is left alone
 

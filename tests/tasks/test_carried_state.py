@@ -269,17 +269,17 @@ def test_a_run_that_is_killed_or_stopped_ends_in_the_same_bytes(
     def sha256(run: Path) -> str:
         return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
 
-    whole, killed, stopped = (tmp_path / name for name in ("whole", "killed", "stopped"))
-    assert (done := train(whole)).code == 0, done.shown
+    never_split, killed, stopped = (tmp_path / name for name in ("whole", "killed", "stopped"))
+    assert (done := train(never_split)).code == 0, done.shown
     assert train(killed, Fate(dies_in_write=5)).code == -signal.SIGKILL
     assert (done := train(killed)).code == 0, done.shown
     assert train(stopped, Fate(signal=signal.SIGTERM, at=10)).code == 130
     assert (done := train(stopped)).code == 0, done.shown
     assert "Going on after update 10." in done.shown
-    assert sha256(whole) == sha256(killed) == sha256(stopped)
-    report = (whole / "report.json").read_text()
+    assert sha256(never_split) == sha256(killed) == sha256(stopped)
+    report = (never_split / "report.json").read_text()
     assert "carried between rows of 7" in report
-    assert len(package.load(whole).predict("seven two", method="greedy", max_length_offset=9).tokens) <= 11
+    assert len(package.load(never_split).predict("seven two", method="greedy", max_length_offset=9).tokens) <= 11
 
 
 @pytest.mark.parametrize(

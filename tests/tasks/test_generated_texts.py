@@ -42,11 +42,11 @@ checkpoint_every = 500
 """
 
 
-@pytest.mark.parametrize("weighing", ["softmax", pytest.param("hard", marks=pytest.mark.slow)])
-def test_it_finds_the_8_and_looks_at_nothing_else(weighing: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalizer", ["softmax", pytest.param("hard", marks=pytest.mark.slow)])
+def test_it_finds_the_8_and_looks_at_nothing_else(normalizer: str, tmp_path: Path) -> None:
     recipe = tmp_path / "eights.toml"
     recipe.write_text(RECIPE)
-    done = command(tmp_path, "train", recipe, "--run", tmp_path / "run", f"model.pooling_weighing={weighing}")
+    done = command(tmp_path, "train", recipe, "--run", tmp_path / "run", f"model.pooling_normalizer={normalizer}")
     assert done.code == 0, done.shown
     assert "find_eight: " in done.shown
     report = json.loads((tmp_path / "run" / "report.json").read_text())

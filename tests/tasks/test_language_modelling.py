@@ -117,7 +117,7 @@ def test_a_request_imposes_its_prompt_and_stays_in_the_context(tmp_path: Path) -
     assert made.request(made.target.encode(["one two three one two"])[0], Search()).limit == 6
     assert made.request(made.target.encode(["one"])[0], Search(max_length_offset=1)).limit == 2
     assert made.start == made.end == made.target.end
-    assert made.readable == 2  # half of the context, so that there is room to go on
+    assert made.max_source_length == 2  # half of the context, so that there is room to go on
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:

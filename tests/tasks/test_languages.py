@@ -22,7 +22,7 @@ from transduce.data.tokenizers.resegment import Resegmenter
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 from transduce.explore.exploration import explore
 from transduce.recipe.recipe import load_recipe
-from transduce.tasks.translation import tempered
+from transduce.tasks.translation import temperature_weights
 from transduce.training.display import Display
 from transduce.training.run import open_task
 
@@ -168,7 +168,7 @@ def test_the_temperature_decides_the_shares(corpus: Path) -> None:
     shown = np.array([len(store) * weight for store, weight in data.corpora])
     assert shown / shown.sum() == pytest.approx(sizes**0.5 / (sizes**0.5).sum())
     assert data.corpora[0][1] == 1.0
-    assert tempered(sizes.tolist(), 1) == [1.0] * len(sizes)
+    assert temperature_weights(sizes.tolist(), 1) == [1.0] * len(sizes)
 
 
 def test_a_direction_without_training_files_is_refused(corpus: Path, tmp_path: Path) -> None:
@@ -244,16 +244,16 @@ def test_the_server_and_the_page_write_the_language_asked_for(run: Path) -> None
     model = transduce.load(run)
     model.single_sentences = True
     text = "eins zwei. drei.\n eins."
-    whole = model.predict(text, to="zh", split="sentences", method="greedy").text
+    never_split = model.predict(text, to="zh", split="sentences", method="greedy").text
     found = explore(model, f">>zh<< {text}", method="greedy")["whole"]
-    assert found["output"] == whole
+    assert found["output"] == never_split
     sentences = [f">>zh<< {each}" for each in ("eins zwei.", "drei.", "eins.")]
     assert [each["text"] for each in found["sentences"]] == sentences
     with serving([run]) as server:
         asked = {"to": "zh", "split": "sentences"}
         answer = server.post("/v1/predict", texts=[text], method="greedy", **asked)
-        assert [each["text"] for each in answer.json()["predictions"]] == [whole]
+        assert [each["text"] for each in answer.json()["predictions"]] == [never_split]
         with server.client.stream("POST", "/v1/stream", json={"text": text, **asked}) as stream:
-            assert f'"text": {json.dumps(whole)}' in stream.read().decode().split("event: done")[1]
+            assert f'"text": {json.dumps(never_split)}' in stream.read().decode().split("event: done")[1]
         refused = server.post("/v1/predict", texts=["eins"], to="it")
         assert refused.status_code == 400 and "this model writes fr, zh, de" in refused.text

@@ -127,7 +127,7 @@ def test_what_it_does_not_state_has_a_default(folder: Path) -> None:
     kind = resolve("tasks", "own_task:Reverse")
     data = kind.Data(train=[{"file": "train.txt"}])
     task = kind(kind.Config(), data, kind.learn_columns(tokenizer(), data))
-    assert (task.readable, task.context, task.drawing, task.explorable) == (ANY_LENGTH, "the input", "", True)
+    assert (task.max_source_length, task.context, task.drawing, task.explorable) == (ANY_LENGTH, "the input", "", True)
     assert kind.pairs(data) is kind.recordings(data) is kind.fingerprints(data) is None
     assert task.baseline(TaskData([], None, {}, {}), print) is task.confusion(["a"], ["a"]) is None
     assert task.evaluate(["b a"], ["b a"])["exact_match"].value == 100

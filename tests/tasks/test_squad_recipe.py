@@ -151,16 +151,16 @@ def opened(folder: Path, hold_out: float) -> tuple[ExtractiveQa, Any, list[str]]
 def test_held_out_texts_take_all_their_questions_along(tmp_path: Path) -> None:
     cities = [f"{one} {other}" for one in CITIES for other in CITIES]
     (tmp_path / "train.json").write_text(json.dumps(article(cities, "1.1")))
-    _, whole, _ = opened(tmp_path, 0.0)
-    assert whole.validation is None
+    _, never_split, _ = opened(tmp_path, 0.0)
+    assert never_split.validation is None
     task, data, told = opened(tmp_path, 0.25)
     [(store, _)] = data.corpora
     contexts = [text.split("\t")[1] for text, _ in data.validation.texts]
     assert 15 <= len({*contexts}) <= 35  # of 100
     assert all(contexts.count(each) == 2 for each in contexts)
-    assert len(store) + len(contexts) * 3 // 2 == len(whole.corpora[0][0]) == 300  # half have two answers
+    assert len(store) + len(contexts) * 3 // 2 == len(never_split.corpora[0][0]) == 300  # half have two answers
     assert len(data.validation.store) == len(contexts)
-    spans = whole.corpora[0][0].read("target", np.arange(300))
+    spans = never_split.corpora[0][0].read("target", np.arange(300))
     assert len({tuple(each.tolist()) for each in spans[:2]}) == 2
     assert any("100 of them with different answers" in line for line in opened(tmp_path, 0.0)[2])
     assert any("0.25 of the texts" in line for line in told)

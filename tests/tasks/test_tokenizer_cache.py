@@ -6,8 +6,8 @@ import pytest
 
 from transduce.data.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
+from transduce.tasks.column_cache import cached_columns
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingData
-from transduce.tasks.learnt import cached_columns
 from transduce.tasks.translation import Translation
 
 WORDS = TokenizerConfig(kind="whitespace", min_frequency=1)
@@ -66,11 +66,11 @@ def test_a_damaged_file_is_learnt_again(root: Path, damage: tuple[str, str]) -> 
     data = LanguageModellingData.model_validate({"root": str(root), "train": [{"text": "one.txt"}]})
     first = cached_columns(root / "cache", LanguageModelling, WORDS, data)
     [file] = (root / "cache").iterdir()
-    whole = file.read_text()
-    file.write_text(whole.replace(*damage))
+    never_split = file.read_text()
+    file.write_text(never_split.replace(*damage))
     again = cached_columns(root / "cache", LanguageModelling, WORDS, data)
     assert again["target"].tokenizer.to_json() == first["target"].tokenizer.to_json()
-    assert file.read_text() == whole
+    assert file.read_text() == never_split
 
 
 def test_a_task_that_learns_otherwise_learns_anew(root: Path) -> None:

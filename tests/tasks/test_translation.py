@@ -84,7 +84,7 @@ def test_separate_vocabularies_know_their_own_side_alone(root: Path) -> None:
 
 def test_readable_is_what_training_let_through() -> None:
     data = {"train": [{"source": "a", "target": "b"}], "filters": {"max_tokens": 4}}
-    assert translator(data=data).task.readable == 4
+    assert translator(data=data).task.max_source_length == 4
 
 
 def test_bpe_dropout_cuts_the_training_pairs_in_several_ways_of_one_weight(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from transduce.models.qanet import QanetBlock, QanetConfig
 from transduce.objectives.text import text_objective
 from transduce.training.activation_checkpointing import recompute_blocks
 from transduce.training.memory import activation_bytes
-from transduce.training.microbatches import add_gradients, whole
+from transduce.training.microbatches import add_gradients, uncut
 
 NOISY: dict[str, Any] = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.3}
 ATTENTIVE = {**NOISY, "heads": 2, "feed_forward": 24}
@@ -61,7 +61,7 @@ def after_one_batch(settings: dict[str, Any], recomputes: bool, precision: str) 
     model = made(settings, recomputes)
     torch.manual_seed(5)
     given = [batch(), batch(4, 6)]
-    loss, _ = add_gradients(model, text_objective(model), given, whole(given), precision)
+    loss, _ = add_gradients(model, text_objective(model), given, uncut(given), precision)
     found = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
     buffers = {name: each for name, each in lasting_tensors(model).items() if not isinstance(each, nn.Parameter)}
     return loss, {**found, **buffers, "next": torch.rand(())}
@@ -109,7 +109,7 @@ def test_blocks_compute_twice_in_training_and_once_otherwise() -> None:
     model, calls = made(INNER, recomputes=True), []
     feed_forward = model.get_submodule("encoder.blocks.0.feed_forward")
     feed_forward.register_forward_pre_hook(lambda *_: calls.append(1))
-    add_gradients(model, text_objective(model), [batch()], whole([batch()]), "fp32")
+    add_gradients(model, text_objective(model), [batch()], uncut([batch()]), "fp32")
     assert len(calls) == 2
     model.eval()
     with torch.no_grad():

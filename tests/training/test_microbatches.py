@@ -23,7 +23,7 @@ from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
 from transduce.training.memory import is_out_of_memory
-from transduce.training.microbatches import MicrobatchPlan, add_gradients, whole
+from transduce.training.microbatches import MicrobatchPlan, add_gradients, uncut
 from transduce.training.run import run_training
 
 TRANSFORMER = {"d_model": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feed_forward": 24, "tied": "none"}
@@ -58,7 +58,7 @@ def gradients(
 ) -> tuple[float, MicrobatchPlan, dict[str, Tensor]]:
     torch.manual_seed(5)
     given = batches()
-    loss, cuts = add_gradients(model, text_objective(model, config), given, cuts or whole(given), "fp32")
+    loss, cuts = add_gradients(model, text_objective(model, config), given, cuts or uncut(given), "fp32")
     return loss, cuts, {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
 
 
@@ -122,7 +122,7 @@ def test_other_errors_are_not_taken_for_too_little_memory() -> None:
     model, (given, _) = made(TRANSFORMER, 0.0), batches()
     wrong = given._replace(inputs=None)
     with pytest.raises(AssertionError):
-        add_gradients(model, text_objective(model), [wrong], whole([wrong]), "fp32")
+        add_gradients(model, text_objective(model), [wrong], uncut([wrong]), "fp32")
 
 
 HUNGRY = 'model.kind="hungry:Hungry"'

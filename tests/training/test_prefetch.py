@@ -10,7 +10,7 @@ import pytest
 from trained import sha256
 from transduce.recipe.recipe import load_recipe
 from transduce.training import loop
-from transduce.training.prefetch import ahead
+from transduce.training.prefetch import prefetch
 
 
 def threads() -> list[str]:
@@ -18,7 +18,7 @@ def threads() -> list[str]:
 
 
 def test_items_come_in_their_order_and_end() -> None:
-    with ahead(iter(range(50))) as items:
+    with prefetch(iter(range(50))) as items:
         assert list(items) == list(range(50))
     assert not threads()
 
@@ -33,7 +33,7 @@ def test_no_more_are_made_than_may_lie_ready() -> None:
                 enough.set()
             yield each
 
-    with ahead(numbers(), count=3) as items:
+    with prefetch(numbers(), count=3) as items:
         assert next(items) == 0
         assert enough.wait(60)
         assert len(made) == 5  # one taken, three that lie ready, one in hand
@@ -45,7 +45,7 @@ def test_an_error_is_raised_where_the_item_would_have_been() -> None:
         yield 1
         raise ValueError("row 7 is damaged")
 
-    with ahead(numbers()) as items:
+    with prefetch(numbers()) as items:
         assert next(items) == 1
         with pytest.raises(ValueError, match="row 7"):
             next(items)
@@ -53,7 +53,7 @@ def test_an_error_is_raised_where_the_item_would_have_been() -> None:
 
 
 def test_the_block_may_be_left_in_any_way() -> None:
-    with pytest.raises(KeyError), ahead(count()) as items:
+    with pytest.raises(KeyError), prefetch(count()) as items:
         next(items)
         raise KeyError
     assert not threads()

@@ -31,7 +31,7 @@ from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
 from transduce.training.finished import read_report
 from transduce.training.loop import make_update
-from transduce.training.microbatches import add_gradients, whole
+from transduce.training.microbatches import add_gradients, uncut
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
 from transduce.training.sharding import gathered_weights, sharded
@@ -168,7 +168,7 @@ def test_gradients_of_all_shares_add_up_to_those_of_the_whole(world: int) -> Non
     def gradients(parts: list[Batch]) -> tuple[float, dict[str, torch.Tensor]]:
         model = translator(model={"dropout": 0.0}).model.double().train()
         objective = text_objective(model)
-        losses = [add_gradients(model, objective, [each], whole([each]), "fp32", units=batch.units) for each in parts]
+        losses = [add_gradients(model, objective, [each], uncut([each]), "fp32", units=batch.units) for each in parts]
         found = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
         return sum(loss for loss, _ in losses), found
 

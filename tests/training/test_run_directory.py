@@ -27,7 +27,7 @@ from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.runtime.event_log import read_log
 from transduce.training.display import Display
-from transduce.training.lock import alone_in
+from transduce.training.lock import run_lock
 from transduce.training.run import finish_training, run_training
 from transduce.training.run_directory import changed_keys, claim
 from transduce.training.timed_schedule import learning_rate
@@ -316,14 +316,14 @@ def test_teachers_and_student_are_the_same_wherever_they_lie(
 
 def test_a_second_training_is_refused_and_told_who_is_there(tiny_recipe: Path, interrupted: Path) -> None:
     before = content(interrupted)
-    with alone_in(interrupted):
+    with run_lock(interrupted):
         ended = forked.transduce(interrupted.parent, "train", tiny_recipe, "--run", interrupted)
         finish = forked.transduce(interrupted.parent, "train", "--finish", interrupted)
     for done in (ended, finish):
         assert done.code == 2, done.shown
         assert f"another training is running there (process {os.getpid()} on " in done.err
     assert content(interrupted) == before
-    with alone_in(interrupted):
+    with run_lock(interrupted):
         pass  # free again
     assert content(interrupted) == before
 

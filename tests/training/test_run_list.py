@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from transduce.cli.app import app
 from transduce.core.errors import InputError
 from transduce.training import run_list
-from transduce.training.lock import alone_in, is_held
+from transduce.training.lock import is_held, run_lock
 from transduce.training.run_list import RunFacts, RunScore, facts_of, runs_in
 
 RECIPE = """
@@ -87,7 +87,7 @@ def test_a_training_that_runs_is_told_apart_from_one_that_was_killed(tmp_path: P
     run = made(tmp_path / "r", recipe, train={"update": 100, "seconds": 120.0}, validation={"update": 50, "loss": 2.0})
     (run / ".lock").write_text("process 1 on host, since long")  # a process that was killed leaves it
     assert facts_of(run).state == "stopped"
-    with alone_in(run):
+    with run_lock(run):
         assert is_held(run)
         assert facts_of(run).state == "training"
         assert "loss 2.00 (validation)  training now: update 100 of 400, 2 of 3 minutes, 67 %" in shown(run)
@@ -102,7 +102,7 @@ def test_a_training_begins_though_somebody_lists_the_run(tmp_path: Path) -> None
     with (tmp_path / ".lock").open("w") as looked_at:
         fcntl.flock(looked_at, fcntl.LOCK_SH)
         threading.Timer(0.05, fcntl.flock, [looked_at, fcntl.LOCK_UN]).start()
-        with alone_in(tmp_path):
+        with run_lock(tmp_path):
             pass
 
 
@@ -113,7 +113,7 @@ def test_a_lock_that_is_somebodys_file_or_none_is_refused(make: Callable[[Path, 
     mine.write_text("my notes")
     run.mkdir()
     make(run / ".lock", mine)
-    with pytest.raises(InputError, match=r"\.lock: expected the lock file of this run"), alone_in(run):
+    with pytest.raises(InputError, match=r"\.lock: expected the lock file of this run"), run_lock(run):
         pass
     assert mine.read_text() == "my notes"
     assert (run / ".lock").lstat()

@@ -200,7 +200,7 @@ def test_a_replaced_file_is_served_and_looked_into_anew(path: Path, tmp_path: Pa
     file.write_bytes(write_model(tmp_path / "other.safetensors", seed=9).read_bytes())
     with pytest.raises(InputError, match="its file was replaced"):
         _ = first.pipeline
-    assert [model.look(), model.look()] == [None, True]
+    assert [model.reload_if_changed(), model.reload_if_changed()] == [None, True]
     assert isinstance(model.current.served, KernelsModel)
     text = "ba be bi"
     other = load(file, device="cpu").predict(text)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.core.tables import columns_of, is_arrow
 
 KEYS = (("source", "target"), ("text", "label"))  # of a mapping: input and answer, by the first of these that it has
 ABSENT = object()
-NAMED, SHOWN = 10, 60  # wrong examples that a message names; characters of each
+SHOWN = 60  # characters of a wrong text in a message
 EXPECTED = "expected pairs (source, target), mappings with these keys, or a table with these columns"
 BATCH = 1_000  # rows of a table of pyarrow that become Python's at once
 
@@ -55,7 +56,7 @@ def read_examples(
                 found = _example(each, [columns] if columns else known)
             except ValueError as error:
                 wrong += 1
-                if wrong <= NAMED:
+                if wrong <= PROBLEMS:
                     problems.append(f"{name}[{count}]: {error}")
             else:
                 yield found
@@ -63,8 +64,8 @@ def read_examples(
     except InputError as error:
         problems += error.problems
         return
-    if wrong > NAMED:
-        problems.append(f"{name}: {wrong - NAMED:,} more of its {count:,} examples like these.")
+    if wrong > PROBLEMS:
+        problems.append(f"{name}: {wrong - PROBLEMS:,} more of its {count:,} examples like these.")
     if not count:
         problems.append(f"{name}: expected at least one example; got none.")
 

@@ -15,21 +15,21 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
 from transduce.core.errors import InputError
 
 EVERY = slice(None)
-HasHeads = MultiHeadAttention | LinearAttention | Reader
+HasHeads = MultiHeadAttention | LinearAttention | CrossAttention
 
 
 @contextmanager
 def without_head(attention: nn.Module, head: int, rows: slice = EVERY) -> Iterator[None]:
     """Set the output of one head of `attention` to 0 inside the `with` block.
 
-    A `Reader` has no W^O, so the head's part of the context is set to 0. The attention weights that it returns do not
-    change.
+    A `CrossAttention` has no W^O, so the head's part of the context is set to 0. The attention weights
+    that it returns do not change.
 
     Args:
         attention: the module whose head is switched off.
@@ -56,7 +56,7 @@ def without_head(attention: nn.Module, head: int, rows: slice = EVERY) -> Iterat
     def after_reading(module: nn.Module, given: tuple[Any, ...], read: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return silent(read[0]), read[1]
 
-    if isinstance(attention, Reader):
+    if isinstance(attention, CrossAttention):
         hook = attention.register_forward_hook(after_reading)
     else:
         hook = attention.output.register_forward_pre_hook(before_output)

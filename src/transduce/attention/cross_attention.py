@@ -15,7 +15,7 @@ from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
 
 
-class Reader(nn.Module):
+class CrossAttention(nn.Module):
     """Cross-attention of recurrent and convolutional decoders.
 
     With one head, queries, keys and values are used as they are (Bahdanau et al. 2015; Luong et al. 2015). With
@@ -23,7 +23,7 @@ class Reader(nn.Module):
 
     Args:
         score: name of a score in `transduce.attention.scores`, or your own class as `my_file:MyScore`.
-        weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class.
+        normalizer: name of a normalizer in `transduce.attention.normalizers`, or your own class.
         query_width: D.
         memory_width: M, a multiple of heads.
         heads: H.
@@ -35,7 +35,7 @@ class Reader(nn.Module):
     role: Role = "cross"
     side: Side = "decoder"
 
-    def __init__(self, score: str, weighing: str, query_width: int, memory_width: int, heads: int = 1) -> None:
+    def __init__(self, score: str, normalizer: str, query_width: int, memory_width: int, heads: int = 1) -> None:
         super().__init__()
         self.heads = heads
         head_width = memory_width // heads
@@ -43,7 +43,7 @@ class Reader(nn.Module):
         self.key = Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
         self.value = Linear(memory_width, memory_width) if heads > 1 else nn.Identity()
         self.score = resolve("attention.scores", score)(head_width if heads > 1 else query_width, head_width)
-        self.weigh = resolve("attention.normalizers", weighing)(head_width if heads > 1 else query_width)
+        self.weigh = resolve("attention.normalizers", normalizer)(head_width if heads > 1 else query_width)
 
     @property
     def sequential(self) -> bool:

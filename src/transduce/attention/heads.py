@@ -28,7 +28,7 @@ class MultiHeadAttention(nn.Module):
         heads: H.
         dropout: dropout rate on the attention weights.
         score: name of a score in `transduce.attention.scores`, or your own class; not a sequential one.
-        weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class; not a sequential one.
+        normalizer: name of a normalizer in `transduce.attention.normalizers`, or your own class; not a sequential one.
         positions: relative positions. None for cross-attention, and if the input already contains positions.
         key_value_heads: G, a divisor of heads: the number of heads of keys and values, each read by H / G heads of
             queries. 1 is multi-query attention (Shazeer 2019), more is grouped-query attention (Ainslie et al. 2023).
@@ -47,7 +47,7 @@ class MultiHeadAttention(nn.Module):
         heads: int,
         dropout: float = 0.0,
         score: str = "scaled_dot",
-        weighing: str = "softmax",
+        normalizer: str = "softmax",
         positions: Relative | None = None,
         key_value_heads: int | None = None,
         zero_init: bool = False,
@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         if zero_init:
             nn.init.zeros_(self.output.weight)
         self.score = resolve("attention.scores", score)(self.head_width, self.head_width)
-        self.weigh = resolve("attention.normalizers", weighing)(self.head_width)
+        self.weigh = resolve("attention.normalizers", normalizer)(self.head_width)
         self.positions = positions
         assert not (self.score.sequential or self.weigh.sequential), "here all queries are computed at once"
         plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax

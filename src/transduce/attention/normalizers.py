@@ -9,7 +9,7 @@
     local_predictive  the softmax of the keys near a predicted position, lower the farther away
     monotonic         alpha = the alignment of a reader that only moves forward
 
-A recipe names one of these as `weighing`, or your own subclass of `Weighing` as `my_file:MyWeighing`.
+A recipe names one of these as `normalizer`, or your own subclass of `Normalizer` as `my_file:MyNormalizer`.
 
 Shapes: B batch, H heads, T queries, S keys, E width of a query.
 
@@ -33,7 +33,7 @@ BISECTIONS = 60  # halves [-1, 0] down to the rounding of fp64
 HALF_WINDOW = 10  # D of Luong et al. 2015
 
 
-class Weighing(nn.Module):
+class Normalizer(nn.Module):
     """Base class of all normalizers.
 
     Args:
@@ -66,7 +66,7 @@ class Weighing(nn.Module):
         raise NotImplementedError
 
 
-class _ByScores(Weighing):
+class _ByScores(Normalizer):
     """A normalizer that uses only the scores."""
 
     def forward(
@@ -153,7 +153,7 @@ class Gumbel(_ByScores):
         return _all_to(soft_BHTS.argmax(-1, keepdim=True), soft_BHTS) + (soft_BHTS - soft_BHTS.detach())
 
 
-class _Local(Weighing):
+class _Local(Normalizer):
     """The softmax of the keys at most D positions from a centre.
 
     Positions are counted among the allowed keys of a row, from 0, so padding has no effect. The centre is at most 1
@@ -223,7 +223,7 @@ class LocalPredictive(_Local):
         return alpha_BHTS * (-2 * (distance_BHTS / self.half_window).square()).exp()
 
 
-class Monotonic(Weighing):
+class Monotonic(Normalizer):
     """Monotonic attention: reading goes from left to right and never back (Raffel et al. 2017, equations 11 to 14).
 
     Reading stops at a key with probability sigmoid(e + r). The offset r is learned, because a sigmoid, unlike a

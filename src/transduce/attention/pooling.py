@@ -22,7 +22,7 @@ class AttentionPooling(nn.Module):
 
     Args:
         score: name of a score in `transduce.attention.scores`, or your own class.
-        weighing: name of a normalizer in `transduce.attention.normalizers`, or your own class.
+        normalizer: name of a normalizer in `transduce.attention.normalizers`, or your own class.
         key_width: K.
         queries: R.
         side: whose states x is; see `transduce.attention.capture`. The role is "other", because the queries are
@@ -34,12 +34,12 @@ class AttentionPooling(nn.Module):
 
     role: Role = "other"
 
-    def __init__(self, score: str, weighing: str, key_width: int, queries: int = 1, side: Side = "other") -> None:
+    def __init__(self, score: str, normalizer: str, key_width: int, queries: int = 1, side: Side = "other") -> None:
         super().__init__()
         self.side = side
         self.query_RK = nn.Parameter(torch.randn(queries, key_width) * key_width**-0.5)
         self.score = resolve("attention.scores", score)(key_width, key_width)
-        self.weigh = resolve("attention.normalizers", weighing)(key_width)
+        self.weigh = resolve("attention.normalizers", normalizer)(key_width)
 
     def forward(self, x_BSD: Tensor, real_BS: Tensor | None = None, key_BSK: Tensor | None = None) -> Tensor:
         """The vectors M (B, R, D). A capture records the weights alpha (B, 1, R, S)."""

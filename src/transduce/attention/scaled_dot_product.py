@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.attention.dropout import dropout
-from transduce.attention.normalizers import Weighing, softmax
+from transduce.attention.normalizers import Normalizer, softmax
 from transduce.attention.scores import AttentionScore
 from transduce.kernels.native import attention as native
 
@@ -87,7 +87,7 @@ def attend_visibly(
 
 def attend_by(
     score: AttentionScore,
-    weigh: Weighing,
+    weigh: Normalizer,
     query_BHTE: Tensor,
     keys: Tensor,
     value_BGSF: Tensor,

@@ -3,9 +3,9 @@
 The K hypotheses of a source are K queries of one attention. Reordering the beam changes only the bookkeeping. Keys and
 values stay in place until most of them are no longer read.
 
-    Shared   the keys and values of the sources.
-    Branch   the keys and values of all generated tokens, one column per token, and which columns belong to which
-             hypothesis. The hypotheses of a beam are branches of a tree, and a shared prefix is stored once.
+    EncoderCache  the keys and values of the sources.
+    DecoderCache  the keys and values of all generated tokens, one column per token, and which columns belong to
+                  which hypothesis. The hypotheses of a beam are branches of a tree, and a shared prefix is stored once.
 
 Both take the place of a `KeyValue` in the memory or state of `Steps`, and reorder themselves.
 
@@ -50,14 +50,14 @@ class Groups:
             self._places, torch.arange(len(self.source_N), device=self.source_N.device)
         )
 
-    def together(self, x_NX: Tensor) -> Tensor:
+    def group(self, x_NX: Tensor) -> Tensor:
         """(N, X) -> (B, K, X), with zeros where a source has fewer hypotheses."""
         size = (self.sources, self.widest, x_NX.shape[1])
         if self._full:
             return x_NX.reshape(size)
         return x_NX.new_zeros(size).flatten(0, 1).index_copy_(0, self._places, x_NX).view(size)
 
-    def apart(self, x_BKX: Tensor) -> Tensor:
+    def split(self, x_BKX: Tensor) -> Tensor:
         """(B, K, X) -> (N, X)."""
         x_PX = x_BKX.flatten(0, 1)
         return x_PX if self._full else x_PX.index_select(0, self._places)
@@ -82,60 +82,60 @@ class Attended(Protocol):
         ...
 
 
-class Shared:
+class EncoderCache:
     """Keys and values (B, G, S, E) of sources, shared by the hypotheses of each source.
 
     allowed_B11S: bool, True = a real position.
     """
 
-    def __init__(self, source: KeyValue, allowed_B11S: Tensor, family: "Family") -> None:
-        self.source, self.allowed_B11S, self.family = source, allowed_B11S, family
+    def __init__(self, source: KeyValue, allowed_B11S: Tensor, tree: "BeamTree") -> None:
+        self.source, self.allowed_B11S, self.tree = source, allowed_B11S, tree
 
-    def reordered(self, row_M: Tensor) -> "Shared":
-        family, left_B, _ = self.family.selected(row_M)
+    def reordered(self, row_M: Tensor) -> "EncoderCache":
+        tree, left_B, _ = self.tree.selected(row_M)
         if left_B is None:
-            return Shared(self.source, self.allowed_B11S, family)
+            return EncoderCache(self.source, self.allowed_B11S, tree)
         key, value, allowed = (each.index_select(0, left_B) for each in (*self.source, self.allowed_B11S))
-        return Shared(KeyValue(key, value), allowed, family)
+        return EncoderCache(KeyValue(key, value), allowed, tree)
 
     def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
-        return _read(query_NH1E, self.source, self.allowed_B11S, None, self.family.groups, openly)
+        return _read(query_NH1E, self.source, self.allowed_B11S, None, self.tree.groups, openly)
 
 
-class Branch:
+class DecoderCache:
     """The keys and values of all tokens that the hypotheses of B sources have generated."""
 
-    def __init__(self, store: "KeyValueStore", family: "Family") -> None:
-        self.store, self.family = store, family
+    def __init__(self, store: "KeyValueStore", tree: "BeamTree") -> None:
+        self.store, self.tree = store, tree
 
     @property
     def length(self) -> int:
         """T, the number of tokens of each hypothesis."""
-        return self.family.length
+        return self.tree.length
 
-    def append(self, new: KeyValue) -> "Branch":
+    def append(self, new: KeyValue) -> "DecoderCache":
         """The cache after one more token of each hypothesis, with keys and values (N, G, 1, E)."""
-        before, after = self.family, self.family.grown
-        added = [_by_head(before.groups.together(each.flatten(1)), each.shape[1]) for each in new]
-        return Branch(self.store.added(before.columns, KeyValue(*added)), after)
+        before, after = self.tree, self.tree.grown
+        added = [_by_head(before.groups.group(each.flatten(1)), each.shape[1]) for each in new]
+        return DecoderCache(self.store.added(before.columns, KeyValue(*added)), after)
 
-    def reordered(self, row_M: Tensor) -> "Branch":
-        family, left_B, column_BC = self.family.selected(row_M)
+    def reordered(self, row_M: Tensor) -> "DecoderCache":
+        tree, left_B, column_BC = self.tree.selected(row_M)
         store = self.store if left_B is None else self.store.of_sources(left_B)
-        return Branch(store if column_BC is None else store.of_columns(column_BC), family)
+        return DecoderCache(store if column_BC is None else store.of_columns(column_BC), tree)
 
     def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
         """See `Attended`; S = T."""
-        family = self.family
-        said = self.store.first(family.columns)
-        read_NH1E, alpha_NH1C = _read(query_NH1E, said, None, family.bias, family.groups, openly)
-        if alpha_NH1C is None or family.columns == family.length:
+        tree = self.tree
+        said = self.store.first(tree.columns)
+        read_NH1E, alpha_NH1C = _read(query_NH1E, said, None, tree.bias, tree.groups, openly)
+        if alpha_NH1C is None or tree.columns == tree.length:
             return read_NH1E, alpha_NH1C
-        past_NT = family.past_NC.nonzero()[:, 1].view(-1, family.length)
+        past_NT = tree.past_NC.nonzero()[:, 1].view(-1, tree.length)
         return read_NH1E, alpha_NH1C.gather(-1, past_NT[:, None, None].expand(-1, alpha_NH1C.shape[1], 1, -1))
 
 
-class Family:
+class BeamTree:
     """Which columns belong to which hypothesis. All layers share one object, so each result is computed once.
 
     groups: the hypotheses by source. past_NC: bool, True if the column is a token of the hypothesis.
@@ -144,10 +144,10 @@ class Family:
 
     def __init__(self, groups: Groups, past_NC: Tensor, length: int) -> None:
         self.groups, self.past_NC, self.length = groups, past_NC, length
-        self._last: tuple[Tensor, tuple[Family, Tensor | None, Tensor | None]] | None = None
+        self._last: tuple[Tensor, tuple[BeamTree, Tensor | None, Tensor | None]] | None = None
 
     @classmethod
-    def founded(cls, sources: int, device: torch.device) -> "Family":
+    def founded(cls, sources: int, device: torch.device) -> "BeamTree":
         """One empty hypothesis for each source."""
         nothing_NC = torch.empty(sources, 0, dtype=torch.bool, device=device)
         return cls(Groups(torch.arange(sources, device=device), sources), nothing_NC, 0)
@@ -158,33 +158,33 @@ class Family:
         return self.past_NC.shape[1]
 
     @cached_property
-    def grown(self) -> "Family":
+    def grown(self) -> "BeamTree":
         """The family after one more token of each hypothesis, with K more columns: one for each slot of a source."""
         rank_K = torch.arange(self.groups.widest, device=self.past_NC.device)
         own_NK = self.groups.rank_N[:, None] == rank_K
-        return Family(self.groups, torch.cat((self.past_NC, own_NK), 1), self.length + 1)
+        return BeamTree(self.groups, torch.cat((self.past_NC, own_NK), 1), self.length + 1)
 
     @cached_property
     def bias(self) -> Tensor | None:
         """(B, 1, K, C): 0 for a hypothesis's own columns, in effect -inf for others; None if all columns are shared."""
         if self.columns == self.length:
             return None
-        others_BKC = self.groups.together((~self.past_NC).float())
+        others_BKC = self.groups.group((~self.past_NC).float())
         return others_BKC[:, None] * torch.finfo(torch.float32).min
 
-    def selected(self, row_M: Tensor) -> tuple["Family", Tensor | None, Tensor | None]:
+    def selected(self, row_M: Tensor) -> tuple["BeamTree", Tensor | None, Tensor | None]:
         """The family of the hypotheses `row_M`, and the sources and columns (B, C) to keep; None = keep all for now."""
         if self._last is None or self._last[0] is not row_M:
             self._last = row_M, self._selected(row_M)
         return self._last[1]
 
-    def _selected(self, row_M: Tensor) -> tuple["Family", Tensor | None, Tensor | None]:
+    def _selected(self, row_M: Tensor) -> tuple["BeamTree", Tensor | None, Tensor | None]:
         groups, left_B = self.groups.selected(row_M)
         past_MC = self.past_NC[row_M]
         column_BC = _columns_in_use(groups, past_MC) if self.columns >= max(CROWDED, 2 * self.length) else None
         if column_BC is not None:
             past_MC = past_MC.gather(1, column_BC[groups.source_N])
-        return Family(groups, past_MC, self.length), left_B, column_BC
+        return BeamTree(groups, past_MC, self.length), left_B, column_BC
 
 
 class KeyValueStore:
@@ -240,7 +240,7 @@ class KeyValueStore:
 
 def _columns_in_use(groups: Groups, past_NC: Tensor) -> Tensor | None:
     """(B, C') the columns of each source that some hypothesis uses, in order; None if they are more than half of C."""
-    used_BC = groups.together(past_NC.byte()).amax(1)
+    used_BC = groups.group(past_NC.byte()).amax(1)
     most = int(used_BC.sum(1).max()) if len(past_NC) else 0
     if 2 * most > past_NC.shape[1]:
         return None
@@ -256,7 +256,7 @@ def _read(
     openly: bool,
 ) -> tuple[Tensor, Tensor | None]:
     heads = query_NH1E.shape[1]
-    query_BHKE = _by_head(groups.together(query_NH1E.flatten(1)), heads)
+    query_BHKE = _by_head(groups.group(query_NH1E.flatten(1)), heads)
     kernel = attend_visibly if openly else attend
     found = kernel(query_BHKE, seen.key, seen.value, allowed, 0.0, bias)
     read_BHKE, alpha_BHKS = found if isinstance(found, tuple) else (found, None)
@@ -271,4 +271,4 @@ def _by_head(x_BKX: Tensor, heads: int) -> Tensor:
 def _by_hypothesis(groups: Groups, x_BHKX: Tensor) -> Tensor:
     """(B, H, K, X) -> (N, H, 1, X)."""
     heads = x_BHKX.shape[1]
-    return torch.unflatten(groups.apart(x_BHKX.transpose(1, 2).flatten(2)), -1, (heads, 1, -1))
+    return torch.unflatten(groups.split(x_BHKX.transpose(1, 2).flatten(2)), -1, (heads, 1, -1))

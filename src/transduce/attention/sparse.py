@@ -32,7 +32,7 @@ Rule = Callable[[Tensor, Tensor], Tensor]
 def rule(pattern: Pattern, stride: int) -> Rule:
     """The rule (query position, key position) -> bool, True = may attend, for int64 tensors that broadcast."""
 
-    def looks(query: Tensor, key: Tensor) -> Tensor:
+    def may_attend(query: Tensor, key: Tensor) -> Tensor:
         if pattern == "local":
             return (key <= query) & (query // stride - key // stride <= 1)
         if pattern == "strided":
@@ -41,7 +41,7 @@ def rule(pattern: Pattern, stride: int) -> Rule:
             return (key <= query) & ((query // stride == key // stride) | (key % stride == stride - 1))
         return key <= query
 
-    return looks
+    return may_attend
 
 
 def causal_mask(
@@ -95,9 +95,9 @@ def _compiled() -> Any:
 def _block_mask(pattern: Pattern, stride: int, length: int, device: str) -> Any:
     from torch.nn.attention.flex_attention import create_block_mask
 
-    looks = rule(pattern, stride)
+    may_attend = rule(pattern, stride)
 
     def allowed(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return looks(query, key)
+        return may_attend(query, key)
 
     return create_block_mask(allowed, None, None, length, length, device=device)

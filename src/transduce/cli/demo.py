@@ -173,10 +173,10 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
     Where no head does it from "it", the model may have learnt to decide at the adjective: that is looked at then.
     """
     from transduce.demo.corpus import PRONOUN_PAIR
-    from transduce.demo.pronouns import clearest, looks
+    from transduce.demo.pronouns import attention_by_head, clearest
 
     both = [question.english for question in PRONOUN_PAIR]
-    found = {query: looks(pipeline, _sought(both, query)) for query in QUERIES}
+    found = {query: attention_by_head(pipeline, _sought(both, query)) for query in QUERIES}
     heads = {query: clearest(found[query]) for query in QUERIES}
     finds = {query: all(look.found for look in found[query][heads[query]]) for query in QUERIES}
     query = next((query for query in QUERIES if finds[query]), '"it"')
@@ -186,7 +186,7 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
         console.print('No head looks from "it" at animal in one sentence and at street in the other;')
         console.print("this one is the nearest." if query == '"it"' else f"the model decides at {query} instead.")
     console.print(_spotlights(found[query][head]))
-    everywhere = [look.found for look in looks(pipeline, _sought(sentences, query))[head]]
+    everywhere = [look.found for look in attention_by_head(pipeline, _sought(sentences, query))[head]]
     _say_how_often(console, everywhere)
     _save_figure(console, run / "figures" / "it.png", head, found[query][head])
 

@@ -28,7 +28,7 @@ def verbs() -> argparse.ArgumentParser:
     whole.add_argument(
         "verb",
         choices=["predict", "serve"],
-        help=f"predict: lines of text. serve: over HTTP. Its options follow it; see {NAME} VERB --help.",
+        help=f"predict: lines of text. serve: over HTTP. Its options follow it; see {NAME} COMMAND --help.",
     )
     return whole
 

@@ -5,6 +5,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from transduce.core.earlier_names import EARLIER_NAMES, current_names
+
 UNSET = "none"  # unsets an optional key, on the command line or over a base; TOML has no null
 
 
@@ -20,15 +22,17 @@ class Config(BaseModel):
     @classmethod
     def known_keys(cls) -> frozenset[str]:
         """The keys that its table may have."""
-        return frozenset(cls.model_fields)
+        earlier = {old for old, new in EARLIER_NAMES.items() if new in cls.model_fields}
+        return frozenset(cls.model_fields) | earlier
 
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, table: Any) -> Any:
         if not isinstance(table, dict):
             return table
-        _refuse_half_characters(table)
         fields = cls.model_fields
+        table = current_names(table, fields)
+        _refuse_half_characters(table)
         return {
             key: _read(key, value, fields[key].annotation) if key in fields else value for key, value in table.items()
         }

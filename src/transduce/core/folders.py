@@ -10,8 +10,7 @@ from pathlib import Path
 
 from transduce.core.destination import NO_FILES
 from transduce.core.errors import InputError
-
-NAMED = 3  # files that a message names
+from transduce.core.printable import NAMED
 
 
 def check_folder(folder: Path, own: Container[str] = (), why: str = "", option: str = "--run") -> None:

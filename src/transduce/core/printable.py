@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 
 SHOWN = 80  # characters of a name in a list
+NAMED = 5  # lines, columns, files that a message names
+PROBLEMS = 10  # of a file that one message has
 # Controls but for line break and tab, what turns the direction of writing, breaks of lines, halves of characters.
 STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 STEERS_IN_JSON = re.compile(r"[\x7f-\x9f]")  # the rest is escaped by JSON itself, or may stand there

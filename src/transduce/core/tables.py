@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from transduce.core.errors import InputError
-from transduce.core.printable import listed
-
-NAMED = 5  # columns that a message names
+from transduce.core.printable import NAMED, listed
 
 
 def columns_of(given: Any) -> list[Any] | None:

@@ -11,9 +11,10 @@ cannot be made undone, so leave lasts as long as the process.
 import re
 from typing import Any
 
+from transduce.core.earlier_names import EARLIER_NAMES
 from transduce.core.errors import InputError
 
-NAMES_A_CLASS = {"kind", "score", "weighing", "positions"}
+NAMES_A_CLASS = {"kind", "score", "normalizer", "positions", *EARLIER_NAMES}
 LOOKS_LIKE_CODE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")  # my_package.my_file:MyModel
 NOT_A_PLAIN_NAME = re.compile(r"[:./\\]")
 

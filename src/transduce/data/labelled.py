@@ -22,6 +22,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.core.printable import NAMED
 from transduce.core.registry import check
 from transduce.data.formats import Format, Key, format_name, format_of
 from transduce.data.generated import drawn, generator
@@ -65,7 +66,6 @@ def _places(length: int, random: np.random.Generator) -> set[int]:
     return found
 
 
-NAMED = 5  # lines of a message
 SEPARATOR = "\t"
 Example = tuple[int, str, str]  # line number from 1, text, label
 

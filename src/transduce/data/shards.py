@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from transduce.core.errors import InputError
+from transduce.core.printable import NAMED
 from transduce.data.remote import matching_urls, url_of
 
 WILD = re.compile(r"\*\*|\*|\?")
-NAMED = 5
 SAMPLED = 8
 
 

@@ -64,7 +64,7 @@ class Look:
         return float(self.weights[self.noun])
 
 
-def looks(pipeline: Pipeline, sought: Sequence[Sought]) -> dict[Head, list[Look]]:
+def attention_by_head(pipeline: Pipeline, sought: Sequence[Sought]) -> dict[Head, list[Look]]:
     """For every head of the encoder, what it makes the query of each sentence attend to.
 
     Raises:

@@ -31,7 +31,7 @@ from transduce.search.settings import Search
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.display import Display
 from transduce.training.finished import Report, finished_report, tell_finished
-from transduce.training.lock import alone_in
+from transduce.training.lock import run_lock
 from transduce.training.parallel_runs import PATIENCE, train_all
 from transduce.training.run import finish_training, train_in
 from transduce.training.run_directory import claim, is_begun, make_directory
@@ -83,7 +83,7 @@ class Stages(ABC):
             tell_finished(run, learner, report, display)
             return report
         make_directory(run, learner)
-        with alone_in(run, PATIENCE), repeatable(learner.training.threads):
+        with run_lock(run, PATIENCE), repeatable(learner.training.threads):
             claim(run, learner)  # before hours are spent on other models
             train_all(self._untrained(), self.together, display)
             translated = self._translated(display)

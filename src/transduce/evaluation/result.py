@@ -50,7 +50,7 @@ class EvaluatedSystem:
 def _figure(tally: Tally, row: Any) -> float | None:
     try:
         with np.errstate(all="ignore"):
-            value = float(tally.figure(row))
+            value = float(tally.aggregate(row))
     except ZeroDivisionError:
         return None
     return value if math.isfinite(value) else None

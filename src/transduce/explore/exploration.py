@@ -206,7 +206,7 @@ def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
         raise InputError(f"text: expected a recording; {told}.")
     if not length or not text.strip():
         raise InputError("text: expected a sentence; this one is empty.")
-    longest = pipeline.task.readable
+    longest = pipeline.task.max_source_length
     if written and "source" not in pipeline.task.columns:
         longest = max(WRITTEN, 2 * longest)
     if length > longest and not _windows(pipeline):

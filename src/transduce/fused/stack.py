@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue
 from transduce.attention.capture import active_record
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal
-from transduce.attention.shared_kv_cache import Branch, Shared
+from transduce.attention.shared_kv_cache import DecoderCache, EncoderCache
 from transduce.fused.spec import CHANGES, Parts, hooks_of, in_kernel, is_exactly, is_plain_norm, norm_of, plain_blocks
 from transduce.kernels.matmul import Product, predicts
 from transduce.kernels.native import beam, decoder
@@ -37,34 +37,36 @@ class OneToken:
         self.stands_in: tuple[object, ...] = ()
         """What fused search found out about the parts around the blocks; see `transduce.fused.stack`."""
 
-    def serves(self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]) -> bool:
+    def serves(
+        self, x_N1D: Tensor, past: Sequence[KeyValue | DecoderCache], sources: Sequence[KeyValue | EncoderCache]
+    ) -> bool:
         """Whether it can run: hypotheses share caches, and there is no capture, hook or gradient."""
-        return isinstance(past[0], Branch) and self.reads(x_N1D, sources)
+        return isinstance(past[0], DecoderCache) and self.reads(x_N1D, sources)
 
-    def reads(self, x: Tensor, sources: Sequence[KeyValue | Shared]) -> bool:
+    def reads(self, x: Tensor, sources: Sequence[KeyValue | EncoderCache]) -> bool:
         """Whether it can run, judged by the sources only."""
-        shared = isinstance(sources[0], Shared)
+        shared = isinstance(sources[0], EncoderCache)
         return shared and predicts(x) and active_record() is None and self.parts.are_untouched()
 
     def step(
-        self, x_N1D: Tensor, past: Sequence[KeyValue | Branch], sources: Sequence[KeyValue | Shared]
-    ) -> tuple[Tensor, tuple[Branch, ...]]:
+        self, x_N1D: Tensor, past: Sequence[KeyValue | DecoderCache], sources: Sequence[KeyValue | EncoderCache]
+    ) -> tuple[Tensor, tuple[DecoderCache, ...]]:
         """`Stack.extend_causally` with one token: the output of the last block (N, 1, D), and the new state."""
-        past, sources = cast(Sequence[Branch], past), cast(Sequence[Shared], sources)
-        before = past[0].family
+        past, sources = cast(Sequence[DecoderCache], past), cast(Sequence[EncoderCache], sources)
+        before = past[0].tree
         stores = [branch.store.grown(before.columns, before.groups.widest) for branch in past]
         said = decoder.Said(
             [store.room for store in stores], before.groups.source_N, before.groups.rank_N, before.past_NC
         )
         x_ND = self.decoder.step(x_N1D[:, 0], said, read_from(sources))
-        return x_ND[:, None], tuple(Branch(store, before.grown) for store in stores)
+        return x_ND[:, None], tuple(DecoderCache(store, before.grown) for store in stores)
 
 
-def read_from(sources: Sequence[Shared]) -> NativeRead:
+def read_from(sources: Sequence[EncoderCache]) -> NativeRead:
     """The shared sources in the form that the kernel takes."""
     first = sources[0]
     real_BS = first.allowed_B11S[:, 0, 0]
-    return NativeRead([shared.source for shared in sources], first.family.groups.source_N, real_BS)
+    return NativeRead([shared.source for shared in sources], first.tree.groups.source_N, real_BS)
 
 
 def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:
@@ -123,7 +125,7 @@ def search_of(
     blocks, packed = kernel.decoder, cast(Packed, output.packed)
     turn_TE = blocks.turns(longest) if blocks.turns else None
     writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm_of(decoder.norm), packed)
-    return FusedBeamSearch(((writer, read_from(cast(tuple[Shared, ...], sources))),))
+    return FusedBeamSearch(((writer, read_from(cast(tuple[EncoderCache, ...], sources))),))
 
 
 def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:

@@ -40,24 +40,24 @@ class Constraints:
         return bool(self.must or self.must_not or self.prefix)
 
 
-def both(wants: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
+def both(constraints: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
     """The constraints of both lists together, output by output.
 
     Raises:
         InputError: they are of different numbers of outputs, or both have a prefix for one.
     """
-    if len(wants) != len(more):
-        raise InputError(f"wanted: got {len(more)} for {len(wants)} inputs; give one for each.")
+    if len(constraints) != len(more):
+        raise InputError(f"wanted: got {len(more)} for {len(constraints)} inputs; give one for each.")
     problems = [
         f'line {number}: got two prefixes, "{one.prefix}" and "{other.prefix}"; give one.'
-        for number, (one, other) in enumerate(zip(wants, more, strict=True), 1)
+        for number, (one, other) in enumerate(zip(constraints, more, strict=True), 1)
         if one.prefix and other.prefix
     ]
     if problems:
         raise InputError(problems)
     return [
         Constraints(one.must + other.must, one.must_not + other.must_not, one.prefix or other.prefix)
-        for one, other in zip(wants, more, strict=True)
+        for one, other in zip(constraints, more, strict=True)
     ]
 
 

@@ -19,7 +19,7 @@ from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction, unmet
 from transduce.inference.protocols import Advance
 from transduce.inference.splitting import Pieces
-from transduce.runtime.workers import each
+from transduce.runtime.workers import parallel_map
 from transduce.search import fused_search
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
@@ -91,7 +91,7 @@ def decode(
         advance(len(predictions))
     of_batch = _BatchSearch(searched, texts, requests, settings, options)
     batches = of_batch.batches()
-    found = each(
+    found = parallel_map(
         lambda number: of_batch.search(batches[number]), len(batches), options.workers, of_batch.outside(batches)
     )
     for places, outputs in zip(batches, found, strict=True):
@@ -170,7 +170,7 @@ class _BatchSearch:
                 constraint.phrases if constraint else None,
                 lattices[row] if lattices else None,
             )
-        return {place: task.read_back(each) for place, each in predictions.items()}
+        return {place: task.postprocess(each) for place, each in predictions.items()}
 
 
 def _check(searched: SearchedModel, settings: Search, options: PredictionOptions) -> None:
@@ -218,9 +218,9 @@ def _asked(
         line, wanted = pieces.first + owner, wants[owner] if wants else Constraints()
         try:
             if not unprompted and (not len(ids) or not text.strip()):
-                predictions[place] = task.read_back(_nothing(text, wanted, demands))
+                predictions[place] = task.postprocess(_nothing(text, wanted, demands))
             else:
-                request = task.formed(task.request(ids, settings), text)
+                request = task.grammar_for(task.request(ids, settings), text)
                 requests[place] = _demanded(replace(request, line=line), wanted, demands)
         except InputError as error:
             problems += [f"line {line + 1}: {problem}" for problem in error.problems]

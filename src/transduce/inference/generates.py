@@ -41,11 +41,11 @@ class Generates(Protocol):
         """What search needs to know of one input, of which these are the ids: of its source, or of its prompt."""
         ...
 
-    def formed(self, request: Request, text: str) -> Request:
+    def grammar_for(self, request: Request, text: str) -> Request:
         """The request with the form that the output for `text` must have."""
         ...
 
-    def read_back(self, prediction: Prediction) -> Prediction:
+    def postprocess(self, prediction: Prediction) -> Prediction:
         """What the output says of its source."""
         ...
 

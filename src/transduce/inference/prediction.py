@@ -28,7 +28,7 @@ class Prediction:
     unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
         read; None = its file does not say.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
-    look: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
+    attend: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
     picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
     """
 
@@ -43,7 +43,7 @@ class Prediction:
     unseen: float | None = None
     lattice: Lattice | None = None
     alternatives: tuple["Prediction", ...] = ()
-    look: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
+    attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
     picture: Callable[["Prediction"], str] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -59,28 +59,28 @@ class Prediction:
         Raises:
             InputError: the text was empty, or read in several pieces, or by an ensemble; nobody knows the model.
         """
-        if self.look is None:
+        if self.attend is None:
             raise InputError(
                 "this prediction does not know the model that made it: ask a pipeline to predict it again."
             )
-        return self.look(self)
+        return self.attend(self)
 
     def _repr_html_(self) -> str | None:
         return self.picture(self) if self.picture and self.source.strip() else None
 
     def shown_by(
         self,
-        look: Callable[["Prediction"], Any],
+        attend: Callable[["Prediction"], Any],
         picture: Callable[["Prediction"], str] | None = None,
         unseen: float | None = None,
     ) -> "Prediction":
-        """The same, and its alternatives, whose `attention` asks `look`, and which a notebook shows as `picture`."""
-        alternatives = tuple(each.shown_by(look, picture, unseen) for each in self.alternatives)
-        return replace(self, look=look, picture=picture, unseen=unseen, alternatives=alternatives)
+        """The same, and its alternatives, whose `attention` asks `attend`, and which a notebook shows as `picture`."""
+        alternatives = tuple(each.shown_by(attend, picture, unseen) for each in self.alternatives)
+        return replace(self, attend=attend, picture=picture, unseen=unseen, alternatives=alternatives)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied to other processes: no model."""
-        return {**vars(self), "look": None, "picture": None}
+        return {**vars(self), "attend": None, "picture": None}
 
     @classmethod
     def from_hypotheses(
@@ -144,7 +144,7 @@ class Prediction:
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
-        left_out = ("alternatives", "look", "picture", *(["unseen"] if self.unseen is None else []))
+        left_out = ("alternatives", "attend", "picture", *(["unseen"] if self.unseen is None else []))
         return {name: value for name, value in values.items() if name not in left_out and value != []}
 
 

@@ -163,12 +163,12 @@ def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: Lon
     return found
 
 
-def refuse_wants_of_pieces(wants: "Sequence[Constraints]", pieces: Pieces) -> None:
+def refuse_wants_of_pieces(constraints: "Sequence[Constraints]", pieces: Pieces) -> None:
     """Raises InputError for constraints on a text that is read in several pieces."""
     problems = [
         f"line {pieces.first + place + 1}: constraints cannot apply to a text that is translated in {len(cut)} pieces; "
         'shorten it, choose long = "truncate", or read its sentences as one with split = "none".'
-        for place, (wanted, cut) in enumerate(zip(wants, pieces.cuts, strict=True))
+        for place, (wanted, cut) in enumerate(zip(constraints, pieces.cuts, strict=True))
         if wanted and len(cut) > 1
     ]
     if problems:
@@ -312,7 +312,7 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 
 
 def tell_of_pieces(
-    pieces: Pieces, wants: "Sequence[Constraints]", otherwise: Callable[[], Pieces], tell: Callable[[str], None]
+    pieces: Pieces, constraints: "Sequence[Constraints]", otherwise: Callable[[], Pieces], tell: Callable[[str], None]
 ) -> None:
     """Tell which texts were too long, and which are read as one because of constraints.
 
@@ -320,9 +320,9 @@ def tell_of_pieces(
         otherwise: how the texts were read if nothing were wanted of their outputs.
     """
     tell_of_long(pieces, tell)
-    cuts = otherwise().cuts if any(wants) else pieces.cuts
+    cuts = otherwise().cuts if any(constraints) else pieces.cuts
     for place, (cut, other) in enumerate(zip(pieces.cuts, cuts, strict=True)):
-        if wants[place] and len(cut) < len(other):
+        if constraints[place] and len(cut) < len(other):
             number = pieces.first + place + 1
             tell(f"line {number}: its {len(other)} sentences are read as one, because constraints apply to it.")
 

@@ -227,7 +227,7 @@ def write_settings(pipeline: "Pipeline", folder: Path, languages: Languages) -> 
     settings = {
         "name": pipeline.recipe.name,
         "task": {"kind": "translation", **{side: code for side, code in languages._asdict().items() if code}},
-        "readable": pipeline.task.readable,
+        "readable": pipeline.task.max_source_length,
         "search": table.get("search", {}),
         "single_sentences": pipeline.single_sentences,
     }

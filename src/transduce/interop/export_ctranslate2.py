@@ -95,8 +95,8 @@ def check_ctranslate2(parts: TransformerParts) -> None:
         problems.append('model.norm_kind = "batch": it has layer and rms.')
     if config.score not in ("scaled_dot", "dot"):
         problems.append(f'model.score = "{config.score}": it has scaled_dot and dot.')
-    if config.weighing != "softmax":
-        problems.append(f'model.weighing = "{config.weighing}": it has softmax.')
+    if config.normalizer != "softmax":
+        problems.append(f'model.normalizer = "{config.normalizer}": it has softmax.')
     if config.pattern != "full":
         problems.append(f'model.pattern = "{config.pattern}": it has full.')
     if parts.pointer:

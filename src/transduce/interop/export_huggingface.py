@@ -64,7 +64,7 @@ def check_huggingface(parts: TransformerParts) -> None:
         "norm_kind": ("layer",),
         "norm_epsilon": (EPSILON,),
         "score": ("scaled_dot",),
-        "weighing": ("softmax",),
+        "normalizer": ("softmax",),
         "pattern": ("full",),
         "pointer": (False,),
     }

@@ -51,7 +51,7 @@ HAS: dict[str, tuple[Any, ...]] = {
     "norm_kind": ("layer",),
     "activation": ("relu", "gelu", "swish"),
     "score": ("scaled_dot",),
-    "weighing": ("softmax",),
+    "normalizer": ("softmax",),
     "pattern": ("full",),
     "positions": ("tensor2tensor", "none"),
     "first_position": (0,),

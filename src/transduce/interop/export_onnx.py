@@ -74,7 +74,7 @@ def export_onnx(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pat
         "source_end": tokenizers["source"].end,
         "start": target.start,
         "end": target.end,
-        "longest_source": pipeline.task.readable,
+        "longest_source": pipeline.task.max_source_length,
         "max_length_factor": search.max_length_factor,
         "max_length_offset": search.max_length_offset,
     }

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.core.tensor_file import read_header, read_tensors
 from transduce.interop.import_tokenizer import json_of
 
@@ -21,7 +22,6 @@ TO_SAFETENSORS = (
     ".save_pretrained('{folder}-safetensors')\""
 )
 MOST = 100_000_000  # bytes of an index of tensors
-NAMED = 10  # tensors that a message names
 
 
 class ForeignFolder:
@@ -141,5 +141,5 @@ class ForeignTensors:
         problems = [f'{self.path}: the tensor "{name}" is missing.' for name in self._missing]
         problems += [f'{self.path}: nothing is known of the tensor "{name}".' for name in left]
         if problems:
-            more = [f"and {len(problems) - NAMED:,} more."] if len(problems) > NAMED else []
-            raise InputError(problems[:NAMED] + more)
+            more = [f"and {len(problems) - PROBLEMS:,} more."] if len(problems) > PROBLEMS else []
+            raise InputError(problems[:PROBLEMS] + more)

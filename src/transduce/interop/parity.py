@@ -220,7 +220,7 @@ def in_batches(
 def _comparable(pipeline: "Pipeline", text: Text) -> list[int]:
     """The places of lines that are read whole and not empty."""
     lengths = map(len, pipeline.task.tokenizers["source"].encode(text.lines))
-    return [place for place, length in enumerate(lengths) if 0 < length <= pipeline.task.readable]
+    return [place for place, length in enumerate(lengths) if 0 < length <= pipeline.task.max_source_length]
 
 
 def _longest(pipeline: "Pipeline", sources: Sequence[str]) -> int:

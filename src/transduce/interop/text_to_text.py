@@ -41,8 +41,8 @@ def target_of(pipeline: "Pipeline") -> Tokens:
 
 def positions_of(pipeline: "Pipeline") -> int:
     """How many positions an export with a table of them should have: for the longest source, and its longest output."""
-    readable = min(int(pipeline.task.readable), MOST_POSITIONS)
-    return max(LEAST_POSITIONS, readable + 1, pipeline.recipe.search.limit(readable) + 1)
+    max_source_length = min(int(pipeline.task.max_source_length), MOST_POSITIONS)
+    return max(LEAST_POSITIONS, max_source_length + 1, pipeline.recipe.search.limit(max_source_length) + 1)
 
 
 def never_chosen(size: int, unwritten: Sequence[int]) -> Tensor:

@@ -269,8 +269,10 @@ def reading_of(model: nn.Module, task: Task, text: str) -> Attention:
     ids = list(task.columns["target"].encode([text])[0])
     if not ids or not text.strip():
         raise InputError("text: expected a sentence; this one is empty.")
-    if len(ids) > task.readable:
-        raise InputError(f"text: {len(ids)} tokens; the model reads at most {task.readable} at once: shorten it.")
+    if len(ids) > task.max_source_length:
+        raise InputError(
+            f"text: {len(ids)} tokens; the model reads at most {task.max_source_length} at once: shorten it."
+        )
     found = looked(model, task, Given(None, ids), "", text)[0]
     tokenizer = task.tokenizers["target"]
     return replace(found, target=side(text, [*read_tokens(tokenizer, text), end_token(tokenizer, text)]))

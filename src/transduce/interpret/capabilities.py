@@ -55,7 +55,7 @@ def described(
             "alone": task.drawn_alone,
         },
         "examples": _examples(provenance.get("examples")),
-        "hears": _hears(task),
+        "accepts_audio": _hears(task),
         "generates": _generates(task, recipe),
     }
 
@@ -65,7 +65,7 @@ def _hears(task: Task) -> dict[str, Any] | None:
     source = task.columns.get("source")
     if not isinstance(source, Frames):
         return None
-    longest = task.readable * SHIFT
+    longest = task.max_source_length * SHIFT
     seconds = longest if source.seconds is None else min(longest, source.seconds)
     return {"rate": source.rate, "seconds": round(seconds, 2), "files": source.files}
 

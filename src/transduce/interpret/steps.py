@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.heads import MultiHeadAttention
 from transduce.attention.linear import LinearAttention
-from transduce.attention.normalizers import Weighing
+from transduce.attention.normalizers import Normalizer
 from transduce.attention.scaled_dot_product import spread
 from transduce.attention.scores import AttentionScore, Dot, ScaledDot
 from transduce.core.errors import InputError
@@ -29,7 +29,7 @@ from transduce.interpret.model_inputs import Given
 from transduce.models.protocols import Aligns
 from transduce.tasks.base import Task
 
-HasSteps = MultiHeadAttention | Reader
+HasSteps = MultiHeadAttention | CrossAttention
 
 
 class Query(NamedTuple):
@@ -42,7 +42,7 @@ class Query(NamedTuple):
     """
 
     score: AttentionScore
-    weigh: Weighing
+    weigh: Normalizer
     query: Tensor
     key: Tensor
     value: Tensor
@@ -118,7 +118,7 @@ def worked_out(found: Query, head: int) -> dict[str, Any]:
     return {
         "score": score_name,
         "formula": vars(type(found.score)).get("formula", score_name),
-        "weighing": _snake(type(found.weigh).__name__),
+        "normalizer": _snake(type(found.weigh).__name__),
         "width": width,
         "q": found.query[0, head, 0].tolist(),
         "k": found.key[0, head].tolist(),
@@ -170,7 +170,7 @@ def _call_of(calls: list[Call], query: int) -> tuple[Call, int]:
 def _query(module: nn.Module, call: Call, place: int) -> Query:
     if isinstance(module, MultiHeadAttention):
         return _of_heads(module, call, place)
-    assert isinstance(module, Reader)
+    assert isinstance(module, CrossAttention)
     return _of_reader(module, call, place)
 
 
@@ -190,7 +190,7 @@ def _of_heads(module: MultiHeadAttention, call: Call, place: int) -> Query:
     )
 
 
-def _of_reader(module: Reader, call: Call, place: int) -> Query:
+def _of_reader(module: CrossAttention, call: Call, place: int) -> Query:
     one = slice(place, place + 1)
     query_BH1E = _split(module.query(call.given["x"][:, one]), module.heads)
     key, value_BHSF = call.given["memory"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from transduce.attention import KeyValue, MultiHeadAttention
-from transduce.attention.shared_kv_cache import Branch, Shared
+from transduce.attention.shared_kv_cache import DecoderCache, EncoderCache
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import Residual
@@ -49,11 +49,11 @@ class Block(Recomputable):
         self,
         x_BTD: Tensor,
         allowed: Tensor | None,
-        past: KeyValue | Branch | None = None,
-        source: KeyValue | Shared | None = None,
+        past: KeyValue | DecoderCache | None = None,
+        source: KeyValue | EncoderCache | None = None,
         source_allowed: Tensor | None = None,
         real_BT: Tensor | None = None,
-    ) -> tuple[Tensor, KeyValue | Branch]:
+    ) -> tuple[Tensor, KeyValue | DecoderCache]:
         """The output (B, T, D), and the keys and values of all positions so far.
 
         Args:

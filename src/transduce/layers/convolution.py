@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.dropout import Dropout
 from transduce.kernels.matmul import linear
 from transduce.layers.recomputation import Recomputable, recomputable
@@ -159,7 +159,7 @@ class DecoderBlock(Recomputable):
         reader: how the source is read.
     """
 
-    def __init__(self, width: int, kernel: int, dropout: float, reader: Reader) -> None:
+    def __init__(self, width: int, kernel: int, dropout: float, reader: CrossAttention) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.convolution = GatedConvolution(width, kernel, dropout)

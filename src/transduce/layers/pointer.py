@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.cache import KeyValue
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.core.errors import InputError
 from transduce.data.columns.protocols import Specs
 from transduce.kernels.matmul import Linear
@@ -87,7 +87,7 @@ class Pointer(nn.Module):
                 "model.pointer = false."
             )
         self.query = Linear(hidden_width, states_width)
-        self.reader = Reader("scaled_dot", "softmax", states_width, states_width)
+        self.reader = CrossAttention("scaled_dot", "softmax", states_width, states_width)
         self.generate = nn.Linear(hidden_width + states_width, 1)
         for linear in (self.query, self.generate):
             nn.init.xavier_uniform_(linear.weight)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from transduce.attention import masks
 from transduce.attention.cache import KeyValue
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.dropout import Dropout
 from transduce.attention.pooling import AttentionPooling
 from transduce.core.config import Config
@@ -59,16 +59,16 @@ class DecoderConfig(Config):
     """With none: u is an input of every step. With luong: input feeding of the previous step's attentional vector."""
     score: str = "additive"
     """Attention score: dot, scaled_dot, cosine, bilinear, additive, location_aware, or your own as my_file:MyScore."""
-    weighing: str = "softmax"
+    normalizer: str = "softmax"
     """Normalizer, from scores to weights: a name in `transduce.attention.normalizers`, or your own class."""
     heads: int = Field(default=1, ge=1)
     """Number of attention heads; must divide hidden."""
     readout: Literal["tanh", "maxout"] = "tanh"
     """Layer between the states and the output. tanh: tanh(W x). maxout: the maximum of each pair of elements of W x."""
 
-    _rooms: ClassVar = {"cell": "layers.recurrent", "score": "attention.scores", "weighing": "attention.normalizers"}
+    _rooms: ClassVar = {"cell": "layers.recurrent", "score": "attention.scores", "normalizer": "attention.normalizers"}
 
-    @field_validator("cell", "score", "weighing")
+    @field_validator("cell", "score", "normalizer")
     @classmethod
     def _known(cls, name: str, info: ValidationInfo) -> str:
         return check(cls._rooms[str(info.field_name)], name)
@@ -179,7 +179,7 @@ class RecurrentDecoder(nn.Module):
         self.stack = RecurrentStack(config.cell, config.d_model, width, layers, config.residual, config.dropout)
         self.pool = None
         if config.pooling:
-            self.pool = AttentionPooling(config.score, config.weighing, width, config.pooling, side="encoder")
+            self.pool = AttentionPooling(config.score, config.normalizer, width, config.pooling, side="encoder")
         vector_width, parts = config.vector_width, self.stack.parts
         self.bridge = Bridge(vector_width, width, layers, parts) if config.bridge == "tanh" else None
         self.feed = Linear(fed_width, self.stack.gates_width, bias=False) if fed_width else None
@@ -244,7 +244,7 @@ class Attentive(RecurrentDecoder):
 
     def __init__(self, config: DecoderConfig, given_width: int, fed_width: int) -> None:
         super().__init__(config, given_width, fed_width)
-        self.reader = Reader(config.score, config.weighing, config.hidden, config.hidden, config.heads)
+        self.reader = CrossAttention(config.score, config.normalizer, config.hidden, config.hidden, config.heads)
         self.memory_dropout = Dropout(config.dropout)
 
     def remember(self, states_BSH: Tensor, real_BS: Tensor, vector_BU: Tensor) -> RecurrentMemory:

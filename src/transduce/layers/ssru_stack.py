@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import tensor2tensor_at
-from transduce.attention.shared_kv_cache import Shared
+from transduce.attention.shared_kv_cache import EncoderCache
 from transduce.kernels.matmul import Linear
 from transduce.layers.embedding import begin_with_zeros
 from transduce.layers.feedforward import FeedForward
@@ -99,7 +99,7 @@ class SsruBlock(Recomputable):
         self,
         x_BTD: Tensor,
         past_BD: Tensor | None,
-        source: KeyValue | Shared,
+        source: KeyValue | EncoderCache,
         source_allowed: Tensor | None,
         real_BT: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
@@ -185,7 +185,7 @@ class SsruStack(nn.Module):
         """Keys and values of each block's cross-attention, from the encoder's states."""
         return tuple(block.cross_attention.keys_values(encoded_BSD) for block in self.blocks)
 
-    def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
+    def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[EncoderCache, ...] | None:
         """`sources` in a form that hypotheses share, with the mask of real positions; None if an attention cannot."""
         return shared_sources([block.cross_attention for block in self.blocks], sources, allowed_B11S)
 

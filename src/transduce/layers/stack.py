@@ -15,7 +15,7 @@ from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import ENCODINGS, NoPositions, added_positions
 from transduce.attention.relative import Relative
-from transduce.attention.shared_kv_cache import Branch, Family, KeyValueStore, Shared
+from transduce.attention.shared_kv_cache import BeamTree, DecoderCache, EncoderCache, KeyValueStore
 from transduce.attention.sparse import Pattern, causal_mask
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -28,8 +28,8 @@ from transduce.layers.norms import EPSILON, NoNorm, NormKind, make_norm
 from transduce.layers.residual import NormPlacement, Residual
 
 # For each block, keys and values (B, G, T, E) of the positions so far or of a source, or a cache shared by hypotheses.
-State = tuple[KeyValue, ...] | tuple[Branch, ...]
-Sources = tuple[KeyValue, ...] | tuple[Shared, ...]
+State = tuple[KeyValue, ...] | tuple[DecoderCache, ...]
+Sources = tuple[KeyValue, ...] | tuple[EncoderCache, ...]
 
 ADDED = ("none", *ENCODINGS, "learned")  # positions that are added to the embeddings; all others are relative
 
@@ -89,8 +89,9 @@ class StackConfig(Config):
     """Initialize the last matrices of attention and feed-forward with zeros; each block first passes on its input."""
     score: str = "scaled_dot"
     """Attention score: a name in transduce.attention.scores, or your own class as my_file:MyScore."""
-    weighing: str = "softmax"
-    """Normalizer, from scores to weights: a name in transduce.attention.normalizers, or your own my_file:MyWeighing."""
+    normalizer: str = "softmax"
+    """Normalizer, from scores to weights: a name in transduce.attention.normalizers, or your own as
+    my_file:MyNormalizer."""
     positions: str = "sinusoidal"
     """Absolute: sinusoidal, tensor2tensor, learned. Relative: rotary, alibi, shaw, t5, or your own as
     my_file:MyPositions. Or none."""
@@ -138,7 +139,7 @@ class StackConfig(Config):
     def _score_of_all_queries_at_once(cls, name: str) -> str:
         return _at_once("attention.scores", name)
 
-    @field_validator("weighing")
+    @field_validator("normalizer")
     @classmethod
     def _weighing_of_all_queries_at_once(cls, name: str) -> str:
         return _at_once("attention.normalizers", name)
@@ -269,7 +270,7 @@ class Stack(nn.Module):
         """Keys and values of each block's cross-attention, from the encoder's states."""
         return tuple(block.cross_keys_values(encoded_BSD) for block in self.blocks)
 
-    def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[Shared, ...] | None:
+    def shared(self, sources: tuple[KeyValue, ...], allowed_B11S: Tensor) -> tuple[EncoderCache, ...] | None:
         """`sources` in a form that hypotheses share, with the mask of real positions; None if an attention cannot."""
         return shared_sources([block.cross_attention for block in self.blocks], sources, allowed_B11S)
 
@@ -305,19 +306,19 @@ class Stack(nn.Module):
         nothing = self.empty(rows)
         if self.pattern != "full" or not all(block.self_attention.can_share for block in self.blocks):
             return nothing
-        family = Family.founded(rows, nothing[0].key.device)
-        return tuple(Branch(KeyValueStore(each, 0), family) for each in nothing)
+        tree = BeamTree.founded(rows, nothing[0].key.device)
+        return tuple(DecoderCache(KeyValueStore(each, 0), tree) for each in nothing)
 
 
 def shared_sources(
     attentions: Sequence[MultiHeadAttention | None], sources: tuple[KeyValue, ...], allowed_B11S: Tensor
-) -> tuple[Shared, ...] | None:
+) -> tuple[EncoderCache, ...] | None:
     """See `Stack.shared`; attentions: the cross-attention of each block."""
     if not all(attention and attention.can_share for attention in attentions):
         return None
-    family = Family.founded(len(allowed_B11S), allowed_B11S.device)
+    tree = BeamTree.founded(len(allowed_B11S), allowed_B11S.device)
     laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
-    return tuple(Shared(source, allowed_B11S, family) for source in laid_out)
+    return tuple(EncoderCache(source, allowed_B11S, tree) for source in laid_out)
 
 
 def attention_of(config: StackConfig, role: Role, side: Side, positions: Relative | None = None) -> MultiHeadAttention:
@@ -327,7 +328,7 @@ def attention_of(config: StackConfig, role: Role, side: Side, positions: Relativ
         config.heads,
         config.inner_dropout,
         config.score,
-        config.weighing,
+        config.normalizer,
         positions=positions,
         key_value_heads=config.key_value_heads,
         zero_init=config.zero_init,

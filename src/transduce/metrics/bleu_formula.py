@@ -43,14 +43,14 @@ def notes_bleu_tally(hypotheses: Sequence[str], references: References, *, max_o
     rows = [_counts(words(text), several, max_order) for text, several in zip(hypotheses, split, strict=True)]
     weights = [1 / max_order] * max_order
 
-    def figure(sums_N: "NDArray[Any]") -> float:
+    def aggregate(sums_N: "NDArray[Any]") -> float:
         return _formula(sums_N.tolist(), weights)
 
     signature = (
         f"nrefs:{reference_count(listed)}|case:lc|tok:words|smooth:none|brevity:shortest|"
         f"order:{max_order}|scale:0-1|formula:notes"
     )
-    return Tally("BLEU by the formula", signature, np.array(rows), figure)
+    return Tally("BLEU by the formula", signature, np.array(rows), aggregate)
 
 
 def _counts(hypothesis: Tokens, references: Sequence[Tokens], max_order: int) -> list[float]:

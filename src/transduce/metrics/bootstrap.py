@@ -20,7 +20,7 @@ LEVEL = 0.95
 
 def bootstrap_interval(
     statistics_SN: NDArray[Any],
-    figure: Callable[[NDArray[Any]], float],
+    aggregate: Callable[[NDArray[Any]], float],
     *,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -30,7 +30,7 @@ def bootstrap_interval(
 
     Args:
         statistics_SN: one row of sufficient statistics a sentence.
-        figure: from the sum over sentences (N,) to the corpus figure.
+        aggregate: from the sum over sentences (N,) to the corpus figure.
         resamples: how many corpora are drawn.
         seed: of the draws; the same seed gives the same interval.
         level: 0.95 gives the 2.5th and the 97.5th percentile.
@@ -39,6 +39,8 @@ def bootstrap_interval(
     if sentences < 2:
         return None
     generator = np.random.default_rng(seed)
-    figures = [figure(statistics_SN[generator.integers(0, sentences, sentences)].sum(axis=0)) for _ in range(resamples)]
+    figures = [
+        aggregate(statistics_SN[generator.integers(0, sentences, sentences)].sum(axis=0)) for _ in range(resamples)
+    ]
     low, high = np.quantile(figures, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
+from transduce.core.printable import NAMED
 from transduce.data.structures.trees import EMPTY, EXAMPLE, SHOWN, WORD, ParseTree, parse_tree
 from transduce.metrics.score import References, checked_references
 from transduce.metrics.tally import Tally
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 DELETED = frozenset(("TOP", "", EMPTY, ",", ":", "``", "''", "."))
 EQUAL = {"PRT": "ADVP"}
-NAMED = 5  # lines of a message
 MATCHED, SAID, TRUE, COMPLETE, VALID = range(5)  # the counts of a sentence
 
 

@@ -28,12 +28,12 @@ def group_mean(tally: Tally, groups: Sequence[str]) -> Tally:
     statistics_SGN[*rows, 0] = 1
     statistics_SGN[*rows, 1:] = tally.statistics_SN
 
-    def figure(sums: "NDArray[Any]") -> float:
+    def aggregate(sums: "NDArray[Any]") -> float:
         sums_GN = sums.reshape(len(places), 1 + counts)
-        return float(np.mean([tally.figure(each[1:]) for each in sums_GN if each[0]]))
+        return float(np.mean([tally.aggregate(each[1:]) for each in sums_GN if each[0]]))
 
     name, signature = f"{tally.name}, mean of {len(places)}", f"{tally.signature}|groups:{len(places)}|mean:groups"
-    return Tally(name, signature, statistics_SGN.reshape(len(groups), -1), figure, tally.lower_is_better, tally.note)
+    return Tally(name, signature, statistics_SGN.reshape(len(groups), -1), aggregate, tally.lower_is_better, tally.note)
 
 
 def group_tables(found: Mapping[str, Tally], groups: Sequence[str]) -> dict[str, Any]:
@@ -57,4 +57,4 @@ def with_means(found: Mapping[str, Tally], groups: Sequence[str]) -> dict[str, T
 
 
 def _part(tally: Tally, statistics_SN: "NDArray[Any]") -> Tally:
-    return Tally(tally.name, tally.signature, statistics_SN, tally.figure, tally.lower_is_better, tally.note)
+    return Tally(tally.name, tally.signature, statistics_SN, tally.aggregate, tally.lower_is_better, tally.note)

@@ -48,11 +48,11 @@ def macro_f1_tally(hypotheses: Sequence[str], references: References) -> Tally:
     said, true = (np.eye(len(labels))[[place[label] for label in side]] for side in (hypotheses, right))
     statistics_SN = np.concatenate((said * true, said, true), axis=1)
 
-    def figure(sums_N: "np.ndarray") -> float:
+    def aggregate(sums_N: "np.ndarray") -> float:
         both_C, said_C, true_C = np.split(sums_N, 3)
         seen_C = said_C + true_C > 0
         return 100 * float(np.mean(2 * both_C[seen_C] / (said_C + true_C)[seen_C]))
 
     return Tally(
-        "macro-F1", f"nrefs:{reference_count(listed)}|unit:label|case:mixed|average:macro", statistics_SN, figure
+        "macro-F1", f"nrefs:{reference_count(listed)}|unit:label|case:mixed|average:macro", statistics_SN, aggregate
     )

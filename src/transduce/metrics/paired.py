@@ -100,7 +100,7 @@ def _resampled(systems: Sequence[Sequence[Tally]], resamples: int, seed: int) ->
 
 def _drawn_mean(system: Sequence[Tally], rows_S: NDArray[np.int64], generator: np.random.Generator) -> float:
     chosen = generator.integers(0, len(system), len(system)) if len(system) > 1 else [0]
-    return float(np.mean([system[w].figure(system[w].statistics_SN[rows_S].sum(axis=0)) for w in chosen]))
+    return float(np.mean([system[w].aggregate(system[w].statistics_SN[rows_S].sum(axis=0)) for w in chosen]))
 
 
 def _mean(system: Sequence[Tally]) -> float:

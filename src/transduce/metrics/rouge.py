@@ -70,11 +70,11 @@ def notes_rouge_tally(hypotheses: Sequence[str], references: References, order: 
     split = [[words(text) for text in several] for several in listed]
     rows = [_pooled(words(text), several, order) for text, several in zip(hypotheses, split, strict=True)]
 
-    def figure(sums_2: "NDArray[Any]") -> float:
+    def aggregate(sums_2: "NDArray[Any]") -> float:
         return _recall(*sums_2.tolist())
 
     signature = f"{_counted(listed, order)}|figure:recall|refs:pooled|scale:0-1|formula:notes"
-    return Tally(f"ROUGE-{order} by the formula", signature, np.array(rows), figure)
+    return Tally(f"ROUGE-{order} by the formula", signature, np.array(rows), aggregate)
 
 
 def _counted(references: list[list[str]], kind: str | int) -> str:

@@ -38,10 +38,10 @@ def sacrebleu_tally(
     # and reads its seed from the environment.
     statistics_SN = np.asarray(metric._extract_corpus_statistics(hypotheses, streams))
 
-    def figure(sums_N: "NDArray[Any]") -> float:
+    def aggregate(sums_N: "NDArray[Any]") -> float:
         return float(metric._compute_score_from_stats(sums_N.tolist()).score)
 
     signature = metric.get_signature()
     for key, change in (changes or {}).items():
         signature.update(key, change)
-    return Tally(name, str(signature), statistics_SN, figure, lower_is_better, note)
+    return Tally(name, str(signature), statistics_SN, aggregate, lower_is_better, note)

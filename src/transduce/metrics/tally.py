@@ -21,7 +21,7 @@ class Tally:
         name: the usual name of the score.
         signature: everything that is needed to compute the same score.
         statistics_SN: one row of counts a sentence; rows may be added, left out, or taken twice.
-        figure: from the sum over sentences (N,) to the corpus figure.
+        aggregate: from the sum over sentences (N,) to the corpus figure.
         lower_is_better: as for error rates.
         note: what a reader needs to know beyond the signature, in a sentence, or "".
     """
@@ -29,20 +29,20 @@ class Tally:
     name: str
     signature: str
     statistics_SN: "NDArray[Any]"
-    figure: Callable[["NDArray[Any]"], float]
+    aggregate: Callable[["NDArray[Any]"], float]
     lower_is_better: bool = False
     note: str = ""
 
     @property
     def value(self) -> float:
         """The corpus figure."""
-        return float(self.figure(self.statistics_SN.sum(axis=0)))
+        return float(self.aggregate(self.statistics_SN.sum(axis=0)))
 
     def score(self) -> Score:
         """The corpus figure with its 95 % bootstrap interval."""
         from transduce.metrics.bootstrap import bootstrap_interval
 
-        interval = bootstrap_interval(self.statistics_SN, self.figure)
+        interval = bootstrap_interval(self.statistics_SN, self.aggregate)
         return Score(self.value, self.signature, interval, self.name, self.lower_is_better, self.note)
 
 

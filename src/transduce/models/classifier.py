@@ -59,9 +59,9 @@ class ClassifierConfig(NoncausalStackConfig):
     """How the states of a text become one: by attention, mean, maximum, or the last of each direction of reading."""
     hops: int = Field(default=1, ge=1)
     """Queries of attention pooling; what each reads stands side by side."""
-    pooling_weighing: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
+    pooling_normalizer: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
     """How attention pooling makes weights of its scores: softmax, sparsemax, entmax, hard, gumbel, .., or your own as
-    my_file:MyWeighing."""
+    my_file:MyNormalizer."""
     penalty: float = Field(default=0.0, ge=0)
     """Weight in the training loss of ||A A^T - I||^2, which keeps the hops A of attention pooling apart."""
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -73,7 +73,7 @@ class ClassifierConfig(NoncausalStackConfig):
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
         others = set().union(*READ.values()) - READ[self.encoder]
         others |= {"layers"} if self.encoder == "none" else set()
-        others |= set() if self.pooling == "attention" else {"hops", "pooling_weighing", "penalty"}
+        others |= set() if self.pooling == "attention" else {"hops", "pooling_normalizer", "penalty"}
         if unread := sorted(name for name in others if getattr(self, name) != defaults[name]):
             raise ValueError(f"{', '.join(unread)}: not read with this encoder and pooling. Leave it out")
         return self
@@ -127,7 +127,7 @@ class Classifier(nn.Module):
         self.key = nn.Linear(width, width, bias=False) if attends else None
         self.pool = None
         if attends:
-            self.pool = AttentionPooling("dot", config.pooling_weighing, width, config.hops, "decoder")
+            self.pool = AttentionPooling("dot", config.pooling_normalizer, width, config.hops, "decoder")
             self.pool.role = "cross"  # it reads the text for the label
         self.output = nn.Linear(width * (config.hops if attends else 1), specs.target.size)
 

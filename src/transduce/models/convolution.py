@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
-from transduce.attention.cross_attention import Reader
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import Learned, added_positions
 from transduce.core.config import Config
@@ -50,7 +50,7 @@ class ConvolutionConfig(Config):
     """Width of a convolution in positions, including the position itself; odd."""
     score: Annotated[str, AfterValidator(lambda name: check("attention.scores", name))] = "dot"
     """Attention score: a name in transduce.attention.scores, or your own class as my_file:MyScore."""
-    weighing: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
+    normalizer: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
     """Normalizer, from scores to weights: a name in transduce.attention.normalizers, or your own class."""
     heads: int = Field(default=1, ge=1)
     """Number of attention heads of each decoder block; must divide d_model."""
@@ -183,8 +183,8 @@ def _embedding(vocabulary: int, width: int) -> Embedding:
     return embedding
 
 
-def _reader(config: ConvolutionConfig) -> Reader:
-    return Reader(config.score, config.weighing, config.d_model, config.d_model, config.heads)
+def _reader(config: ConvolutionConfig) -> CrossAttention:
+    return CrossAttention(config.score, config.normalizer, config.d_model, config.d_model, config.heads)
 
 
 def _positions(config: ConvolutionConfig) -> nn.Module:

@@ -29,7 +29,7 @@ from transduce.layers.recurrent_decoder import (
 from transduce.layers.recurrent_stack import Direction, RecurrentEncoder, StackParts
 from transduce.layers.subsampling import embedded, make_front_ends, refuse_pointer
 
-MONOTONIC_COPY = {"weighing": "monotonic", "pointer": True}  # what `monotonic_copy` stands for
+MONOTONIC_COPY = {"normalizer": "monotonic", "pointer": True}  # what `monotonic_copy` stands for
 
 
 class RnnConfig(DecoderConfig, JointCtcConfig):
@@ -46,7 +46,7 @@ class RnnConfig(DecoderConfig, JointCtcConfig):
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
     monotonic_copy: bool = False
     """For pairs of characters, as in inflection and pronunciation: attention that only moves forward, and a pointer. It
-    stands for weighing = "monotonic" and pointer = true, unless these keys say otherwise."""
+    stands for normalizer = "monotonic" and pointer = true, unless these keys say otherwise."""
 
     @model_validator(mode="before")
     @classmethod

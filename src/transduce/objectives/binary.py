@@ -17,11 +17,11 @@ from torch import Tensor
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
 from transduce.models.protocols import Processes
-from transduce.objectives.protocols import Loss, Undrawn
+from transduce.objectives.protocols import Deterministic, Loss
 
 
 @dataclass(frozen=True)
-class BinaryCrossEntropy(Undrawn):
+class BinaryCrossEntropy(Deterministic):
     """Nothing to set."""
 
     unit: ClassVar[str] = "bit"

@@ -37,11 +37,11 @@ from transduce.layers.ctc import (
 )
 from transduce.models.protocols import Aligns, PredictsJointly
 from transduce.objectives.next_token import NextToken
-from transduce.objectives.protocols import Loss, Undrawn
+from transduce.objectives.protocols import Deterministic, Loss
 
 
 @dataclass(frozen=True)
-class CtcLoss(Undrawn):
+class CtcLoss(Deterministic):
     """smoothing: e."""
 
     unit: ClassVar[str] = "token"
@@ -79,7 +79,7 @@ class CtcLoss(Undrawn):
 
 
 @dataclass(frozen=True)
-class JointCtcLoss(Undrawn):
+class JointCtcLoss(Deterministic):
     """weight: w. smoothing: of the labels of the next token."""
 
     unit: ClassVar[str] = "token"

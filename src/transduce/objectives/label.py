@@ -18,11 +18,11 @@ from torch import Tensor
 from transduce.attention.reinforce import choices, surrogate
 from transduce.data.collate import Batch
 from transduce.models.protocols import Classifies, Penalizes
-from transduce.objectives.protocols import Loss, Undrawn
+from transduce.objectives.protocols import Deterministic, Loss
 
 
 @dataclass(frozen=True)
-class LabelCrossEntropy(Undrawn):
+class LabelCrossEntropy(Deterministic):
     """smoothing: e. weights: w, one a label; none = 1 each."""
 
     unit: ClassVar[str] = "label"

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from transduce.data.collate import Batch
 from transduce.models.protocols import Classifies
-from transduce.objectives.protocols import Loss, Undrawn
+from transduce.objectives.protocols import Deterministic, Loss
 
 
 @dataclass(frozen=True)
-class NodeCrossEntropy(Undrawn):
+class NodeCrossEntropy(Deterministic):
     """smoothing: e."""
 
     unit: ClassVar[str] = "node"

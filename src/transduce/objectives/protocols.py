@@ -59,7 +59,7 @@ class CarriesState(Protocol):
         ...
 
 
-class Undrawn:
+class Deterministic:
     """An objective that draws nothing for a batch as a whole."""
 
     def draw(self, model: Any, batch: Batch) -> None:

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from transduce.data.collate import Batch
 from transduce.models.protocols import Points
-from transduce.objectives.protocols import Loss, Undrawn
+from transduce.objectives.protocols import Deterministic, Loss
 
 
 @dataclass(frozen=True)
-class SpanCrossEntropy(Undrawn):
+class SpanCrossEntropy(Deterministic):
     """Nothing to set."""
 
     unit: ClassVar[str] = "span"

@@ -8,12 +8,12 @@ from os import PathLike
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.core.tables import refuse_table
 
 Pairs = Sequence[tuple[str, str]]
 PAIRS = "pairs of source and target, as score([(source, target), ..]), or two lists, as score(sources, targets)"
 SHOWN = 60  # characters of a wrong value
-NAMED = 10  # wrong values
 
 
 def text_of(given: Any, name: str = "text") -> str:
@@ -143,8 +143,8 @@ def _shown(value: Any) -> str:
 
 
 def _some(problems: list[str]) -> list[str]:
-    more = len(problems) - NAMED
-    return problems if more <= 0 else [*problems[:NAMED], f"and {more:,} more."]
+    more = len(problems) - PROBLEMS
+    return problems if more <= 0 else [*problems[:PROBLEMS], f"and {more:,} more."]
 
 
 def paths_of(given: Any) -> list[str | PathLike[str]]:

@@ -199,15 +199,15 @@ class Pipeline(FollowsWeights):
         tell, listed = options.tell, self.source_columns.joined(texts)
         listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
         settings = search_settings(self.recipe.search, options.search)
-        wants = wanted_of_each(len(listed), options.must, options.must_not, options.prefix)
+        constraints = wanted_of_each(len(listed), options.must, options.must_not, options.prefix)
         if options.wanted is not None:
-            wants = both(wants, options.wanted)
-        pieces = self.pieces(listed, options.split, options.long, wants, options.first)
+            constraints = both(constraints, options.wanted)
+        pieces = self.pieces(listed, options.split, options.long, constraints, options.first)
         if tell:
             how = (options.split, options.long, (), options.first)
-            tell_of_pieces(pieces, wants, lambda: self.pieces(listed, *how), tell)
-        refuse_wants_of_pieces(wants, pieces)
-        found = decode(self.searched, pieces, settings, options, wants)
+            tell_of_pieces(pieces, constraints, lambda: self.pieces(listed, *how), tell)
+        refuse_wants_of_pieces(constraints, pieces)
+        found = decode(self.searched, pieces, settings, options, constraints)
         predictions = self._shown(listed, pieces, found)
         if tell:
             tell_unmet(predictions, tell, options.first)
@@ -222,10 +222,10 @@ class Pipeline(FollowsWeights):
 
     def _shown(self, texts: Sequence[str], pieces: Pieces, found: Sequence[Prediction]) -> list[Prediction]:
         """A prediction for each text, which can be asked for its attention and for a picture."""
-        looks = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
+        attention_of_each = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         picture = picture_of(self.task)
-        shown = zip(pieces.joined(found), looks, map(self.familiarity.unseen, texts), strict=True)
-        return [each.shown_by(look, picture, new) for each, look, new in shown]
+        shown = zip(pieces.joined(found), attention_of_each, map(self.familiarity.unseen, texts), strict=True)
+        return [each.shown_by(attend, picture, new) for each, attend, new in shown]
 
     __call__ = predict
 
@@ -308,28 +308,28 @@ class Pipeline(FollowsWeights):
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences where nothing is wanted of its output."""
         cuts = by_sentences(split, self.single_sentences)
-        return cuts and not self.task.whole and "source" in self.task.tokenizers
+        return cuts and not self.task.never_split and "source" in self.task.tokenizers
 
     def pieces(
         self,
         texts: Sequence[str],
         split: Split = "auto",
         long: LongText = "split",
-        wants: Sequence[Constraints] = (),
+        constraints: Sequence[Constraints] = (),
         first: int = 0,
     ) -> Pieces:
         """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
         if heard is not None and (frames := heard.heard(texts)) is not None:
-            return utterances(texts, frames, self.task.readable, long, first)
+            return utterances(texts, frames, self.task.max_source_length, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
             return Pieces.whole(texts, heard.encode(texts), first)
         reads = self.task.tokenizers.get("source")
-        whole = [split == "auto" and bool(wanted) for wanted in wants] or [False] * len(texts)
+        whole = [split == "auto" and bool(wanted) for wanted in constraints] or [False] * len(texts)
         apart = [self.splits(split) and not each for each in whole]
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
-        language = str(getattr(self.recipe.task, "source", ""))
-        most = sys.maxsize if self.task.whole and long == "split" else self.task.readable
+        language = self.task.languages[0]
+        most = sys.maxsize if self.task.never_split and long == "split" else self.task.max_source_length
         return pieces_of(texts, apart, reads, most, long, prompts, language, first)
 
 

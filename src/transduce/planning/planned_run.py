@@ -19,7 +19,7 @@ from transduce.core.trust import check_code
 from transduce.planning.decisions import Decision
 from transduce.planning.inputs import HELD_OUT_FILES, Named
 from transduce.planning.plan import TrainingPlan, make_plan
-from transduce.planning.promise import Promise, in_words, taken
+from transduce.planning.promise import Promise, elapsed, in_words
 from transduce.runtime.event_log import REPORT
 from transduce.training.display import Display
 from transduce.training.run_directory import PLAN, check_directory, check_recipe, movable, within
@@ -71,7 +71,7 @@ def planned_run(
 
 def tell_taken(run: Path, report: dict[str, Any], plan: TrainingPlan, console: Console) -> dict[str, Any]:
     """The report of a finished run with what was promised and what it took from start to end, which is told."""
-    took = report.get("plan") or taken(report, plan.promised, plan.since)
+    took = report.get("plan") or elapsed(report, plan.promised, plan.since)
     report = {**report, "plan": took}
     write_json(run / REPORT, report)
     told = in_words(took["took_seconds"]), in_words(took["promised_seconds"])

@@ -41,7 +41,7 @@ def promise(speed: Speed, updates: int, validate_every: int, planning: float = 0
     return Promise(speed.start, updates * speed.update, validations * speed.validation, speed.tests, planning)
 
 
-def taken(report: dict[str, Any], promised: Promise, since: float | None = None) -> dict[str, Any]:
+def elapsed(report: dict[str, Any], promised: Promise, since: float | None = None) -> dict[str, Any]:
     """For report.json: what was promised, and what it took from start to end.
 
     since: the start, by `time.monotonic`; None: it was in an earlier process, so what was done since is added up.

@@ -25,7 +25,9 @@ Found = TypeVar("Found")
 _inherited: list[Callable[[int], Any]] = []  # in a worker, its work
 
 
-def each(work: Callable[[int], Found], count: int, workers: int = 1, outside_python: bool = False) -> Iterator[Found]:
+def parallel_map(
+    work: Callable[[int], Found], count: int, workers: int = 1, outside_python: bool = False
+) -> Iterator[Found]:
     """work(0), work(1), .. work(count - 1), in that order; with more than one worker, several at a time.
 
     Processes are copies of this one as it is when the first result is asked for, so that `work` may use anything; what

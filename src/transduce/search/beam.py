@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transduce.search import fused_search
 from transduce.search.batch_request import BatchRequest, reordered
-from transduce.search.beam_selection import Live, Offered, Taken, in_banks, in_groups, likeliest
+from transduce.search.beam_selection import Live, Offered, Taken, add_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.request import Step
 from transduce.search.settings import Search
@@ -66,7 +66,7 @@ def _offered(batch: BatchRequest, settings: Search, live: Live, log_probabilitie
     permitted_NV = batch.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
     offered = Offered(*top(permitted_NV, settings.beam))
     if batch.rules is not None and any(request.constraint for request in batch.requests):
-        return in_banks(batch.rules, live, permitted_NV, offered)
+        return add_banks(batch.rules, live, permitted_NV, offered)
     return offered
 
 

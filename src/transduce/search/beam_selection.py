@@ -96,7 +96,7 @@ def likeliest(live: Live, offered: Offered, slots_B: Tensor, beam: int, prune: f
         total_BX = total_BX.where(total_BX >= _likeliest_of_bank(total_BX, bank_BX) - prune, -torch.inf)
     sorted_BX, place_BX = total_BX.sort(dim=1, descending=True, stable=True)
     if bank_BX is not None:
-        turn_BX = dealt(bank_BX.gather(1, place_BX), sorted_BX > -torch.inf)
+        turn_BX = allocate_slots(bank_BX.gather(1, place_BX), sorted_BX > -torch.inf)
         sorted_BX, place_BX = sorted_BX.gather(1, turn_BX), place_BX.gather(1, turn_BX)
     taken_BX = (torch.arange(sorted_BX.shape[1]) < slots_B[:, None]) & (sorted_BX > -torch.inf)
     sentence_M, slot_M = taken_BX.nonzero(as_tuple=True)
@@ -115,7 +115,7 @@ def _likeliest_of_bank(total_BX: Tensor, bank_BX: Tensor | None) -> Tensor:
     return best_BN.scatter_reduce(1, number_BX, total_BX, "amax").gather(1, number_BX)
 
 
-def dealt(bank_BX: Tensor, possible_BX: Tensor) -> Tensor:
+def allocate_slots(bank_BX: Tensor, possible_BX: Tensor) -> Tensor:
     """(B, X) the order in which continuations get slots (Post and Vilar 2018, section 3).
 
     First comes the most likely continuation of each bank, starting with the highest bank; then the second of each bank,
@@ -166,7 +166,7 @@ def in_groups(
     return parent_M[order_M], column_M[order_M], slot_M[order_M]
 
 
-def in_banks(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -> Offered:
+def add_banks(rules: Rules, live: Live, permitted_NV: Tensor, offered: Offered) -> Offered:
     """`offered` with banks, and with all tokens that advance a hypothesis's required phrases, however unlikely.
 
     The most likely token that does not set a hypothesis back is included, so the highest bank is never lost. Hypotheses

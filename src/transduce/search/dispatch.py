@@ -215,18 +215,18 @@ def _row_problems(batch: BatchRequest, row: int) -> list[str]:
 
 
 def _rule_problems(request: Request) -> list[str]:
-    line, limit, least = request.line, request.limit, request.min_length
+    line, limit, min_length = request.line, request.limit, request.min_length
     constraint, grammar = request.constraint, request.grammar
     problems = []
-    if least >= limit:
+    if min_length >= limit:
         problems.append(
-            f"search: line {line} must have at least {least} tokens before its end, but its limit is {limit}; "
+            f"search: line {line} must have at least {min_length} tokens before its end, but its limit is {limit}; "
             "lower min_length or raise max_length_offset."
         )
     if constraint is not None and constraint.holds_forbidden(constraint.behind(request.prefix)):
         problems.append(f"search: line {line} has a prefix that holds a phrase that must not appear.")
     if grammar is not None:
-        if request.prefix or constraint is not None or least:
+        if request.prefix or constraint is not None or min_length:
             problems.append(f"search: line {line} has a grammar; it takes no prefix, no phrases and no minimum length.")
         if limit < grammar.shortest:
             problems.append(f"search: line {line} has a limit of {limit} tokens; its grammar needs {grammar.shortest}.")

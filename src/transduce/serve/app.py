@@ -27,8 +27,9 @@ from transduce.serve import explorer, generation, libretranslate, operations, tr
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
 from transduce.serve.models import Models
-from transduce.serve.service import ClientLeft, Service, TooLong, TooSlow
+from transduce.serve.service import Service, TooLong, TooSlow
 from transduce.serve.settings import ServeSettings
+from transduce.serve.work import ClientDisconnected
 from transduce.version import __version__
 
 TEMPLATE = Path(__file__).with_name("app.html.jinja")
@@ -84,9 +85,9 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
         Guards,
         settings=service.settings,
         measures=service.measures,
-        door=service.door,
+        drain=service.drain,
         paths=paths,
-        hears=lambda: service.models.hear,
+        accepts_audio=lambda: service.models.accepts_audio,
     )
     return app
 
@@ -121,8 +122,8 @@ def _errors(app: FastAPI) -> None:
     async def slow(request: Request, error: TooSlow) -> Response:
         return problem(503, str(error), {"retry-after": "10"})
 
-    @app.exception_handler(ClientLeft)
-    async def gone(request: Request, error: ClientLeft) -> Response:
+    @app.exception_handler(ClientDisconnected)
+    async def gone(request: Request, error: ClientDisconnected) -> Response:
         return Response(status_code=499)
 
     @app.exception_handler(TransduceError)
@@ -148,7 +149,7 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
         if page is None:
             return await docs(request)
         answer = shown(page, policy)
-        if service.models.hear:
+        if service.models.accepts_audio:
             answer.headers["permissions-policy"] = MICROPHONE
         return answer
 

@@ -17,7 +17,7 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.runtime.settings import threads
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Left, Work, answer
+from transduce.serve.work import ClientDisconnected, WorkItem, answer
 
 log = logging.getLogger("transduce.serve")
 
@@ -49,7 +49,7 @@ class BrokeDown(TransduceError):
 class _Waiting:
     """A work, and who waits for its answers."""
 
-    work: Work
+    work: WorkItem
     done: "asyncio.Future[list[Any]]"
     loop: asyncio.AbstractEventLoop
     since: float
@@ -87,7 +87,7 @@ class BatchQueue:
         self,
         settings: ServeSettings,
         measures: ServerMetrics,
-        run: Callable[[Sequence[Work]], list[list[Any]]] = answer,
+        run: Callable[[Sequence[WorkItem]], list[list[Any]]] = answer,
     ) -> None:
         self._settings, self._measures, self.run = settings, measures, run
         self._waiting: deque[_Waiting] = deque()
@@ -115,7 +115,7 @@ class BatchQueue:
     def alive(self) -> bool:
         return self._thread.is_alive()
 
-    async def answers(self, works: Sequence[Work]) -> list[Any]:
+    async def answers(self, works: Sequence[WorkItem]) -> list[Any]:
         """The answers to all works of one request, in order. Cancelled, it takes out those that still wait.
 
         Raises:
@@ -184,7 +184,7 @@ class BatchQueue:
     def _answer(self, batch: list[_Waiting]) -> None:
         try:
             found = self.run([each.work for each in batch])
-        except Left as error:
+        except ClientDisconnected as error:
             batch[0].settle(error)  # what can leave is a batch by itself
         except BaseException as error:  # a tokenizer's panic is no Exception; this thread outlives everything
             if len(batch) == 1:

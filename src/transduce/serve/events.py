@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from transduce.serve.service import Service
-from transduce.serve.work import Hear, Work
+from transduce.serve.work import OnToken, WorkItem
 
 EVENT = {
     "type": "object",
@@ -23,7 +23,7 @@ def event(name: str, values: dict[str, Any]) -> str:
 
 
 async def heard(
-    service: Service, make: Callable[[Hear], Work], gone: "asyncio.Future[Any]"
+    service: Service, make: Callable[[OnToken], WorkItem], gone: "asyncio.Future[Any]"
 ) -> AsyncIterator[tuple[str, Any]]:
     """("token", what the work tells) as it comes, then ("done", its answer) or ("error", why).
 

@@ -16,9 +16,9 @@ from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
 from transduce.serve.schemas import search_of
 from transduce.serve.service import Service
-from transduce.serve.work import Work
+from transduce.serve.work import WorkItem
 
-Answers = Callable[[Work], dict[str, Any]]
+Answers = Callable[[WorkItem], dict[str, Any]]
 
 
 def routes(service: Service) -> APIRouter:
@@ -38,7 +38,7 @@ def routes(service: Service) -> APIRouter:
         """What each model is, which of its parts attend, and which views it has."""
         current = [model.current for model in service.models]
 
-        def describe(work: Work) -> dict[str, Any]:
+        def describe(work: WorkItem) -> dict[str, Any]:
             for each in current:
                 if (each.name, each.version) not in known:
                     told = _views(each).description(each, service.models.run(each.name), settings)
@@ -95,7 +95,7 @@ def routes(service: Service) -> APIRouter:
             raise InputError(
                 f"{model.name}: its training is not known; serve the run directory rather than the model file."
             )
-        body = await service.while_connected(request, service.aside(lambda: _json(trained(run, asked.start))))
+        body = await service.while_connected(request, service.run_in_thread(lambda: _json(trained(run, asked.start))))
         return Response(body, media_type="application/json")
 
     return router

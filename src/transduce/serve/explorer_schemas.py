@@ -232,7 +232,7 @@ class StepsAnswer(BaseModel):
     columns: list[str]
     score: str
     formula: str
-    weighing: str
+    normalizer: str
     width: int
     q: list[float]
     k: list[list[float]]
@@ -322,7 +322,7 @@ class DescribedAnswer(BaseModel):
     layers: list[PartAnswer]
     shows: ShowsAnswer
     examples: list[str] = Field(description="Short validation sources that the model file holds.")
-    hears: HearsAnswer | None
+    accepts_audio: HearsAnswer | None
     generates: GeneratesAnswer | None
 
 

@@ -19,7 +19,7 @@ from transduce.serve import explorer_schemas as schemas
 from transduce.serve.models import Loaded
 from transduce.serve.schemas import search_of
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Work
+from transduce.serve.work import WorkItem
 
 View = dict[str, Any]
 worked_example = example
@@ -33,12 +33,12 @@ def description(model: Loaded, run: Path | None, settings: ServeSettings) -> Vie
     """
     inner = model.pipeline
     told = described(model.name, inner.model, inner.task, inner.recipe, run is not None, inner.provenance)
-    if told["hears"]:
-        told["hears"]["bytes"] = settings.audio_bytes
+    if told["accepts_audio"]:
+        told["accepts_audio"]["bytes"] = settings.audio_bytes
     return told
 
 
-def prediction(work: Work, asked: schemas.ExploreRequest, settings: ServeSettings) -> View:
+def prediction(work: WorkItem, asked: schemas.ExploreRequest, settings: ServeSettings) -> View:
     """The prediction, its n-best list, each token's alternatives, the beam, and all attention."""
     return explore(
         work.model.pipeline,
@@ -51,31 +51,31 @@ def prediction(work: Work, asked: schemas.ExploreRequest, settings: ServeSetting
     )
 
 
-def heads(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> View:
+def heads(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:
     inner, given = work.model.pipeline, _given(work, asked, settings)
     return importance(inner.model, inner.task, given, work.check_wanted)
 
 
-def rollout(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> View:
+def rollout(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:
     inner, given = work.model.pipeline, _given(work, asked, settings)
     return rollout_dict(looked(inner.model, inner.task, given, asked.text, _written(inner, given))[0])
 
 
-def step(work: Work, asked: schemas.StepsRequest, settings: ServeSettings) -> View:
+def step(work: WorkItem, asked: schemas.StepsRequest, settings: ServeSettings) -> View:
     inner, given = work.model.pipeline, _given(work, asked, settings)
     texts = (asked.text, _written(inner, given))
     return steps(inner.model, inner.task, given, texts, asked.name, asked.head, asked.query)
 
 
-def positions(work: Work, asked: schemas.PositionsRequest) -> View:
+def positions(work: WorkItem, asked: schemas.PositionsRequest) -> View:
     """How the model knows where a token stands."""
     return placed(work.model.pipeline.model if asked.model else None, asked.length, asked.width)
 
 
-def _given(work: Work, asked: schemas.PairRequest, settings: ServeSettings) -> Given:
+def _given(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> Given:
     pipeline = work.model.pipeline
     given = given_for(pipeline, asked.text, asked.target, settings.attention_numbers)
-    most = pipeline.task.readable + settings.max_new
+    most = pipeline.task.max_source_length + settings.max_new
     if asked.target is not None and len(given.target) > most:
         raise InputError(f"target: {len(given.target):,} tokens; {most:,} at most on this server: shorten it.")
     return given

@@ -15,7 +15,7 @@ from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
 from transduce.serve.schemas import GenerateRequest, search_of
 from transduce.serve.service import Service, left
-from transduce.serve.work import Ask, Hear, Work
+from transduce.serve.work import OnToken, SearchOptions, WorkItem
 
 EVENTS = """Server-sent events: `token` with `delta`, the text that a token adds, or the line of an acrostic; then one
 `done` with the whole `text`, its `log_probability` and `tokens`, or one `error`."""
@@ -56,18 +56,18 @@ def _settings(asked: GenerateRequest) -> dict[str, Any]:
 
 
 async def _events(service: Service, request: Request, model: Loaded, asked: GenerateRequest) -> AsyncIterator[str]:
-    def make(hear: Hear) -> Work:
-        def write(work: Work) -> Prediction:
+    def make(on_token: OnToken) -> WorkItem:
+        def write(work: WorkItem) -> Prediction:
             from transduce.pipeline.generation import generate
 
             def grow(number: int, added: str) -> None:
                 work.check_wanted()
-                hear(added)
+                on_token(added)
 
             [found] = generate(work.model.pipeline, asked.text, on_text=grow, **_settings(asked))
             return found
 
-        return Work(model, (asked.text or asked.acrostic,), Ask(), do=write)
+        return WorkItem(model, (asked.text or asked.acrostic,), SearchOptions(), do=write)
 
     gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
     try:

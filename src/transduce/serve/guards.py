@@ -49,7 +49,7 @@ EXPLORED = tuple(
 )  # and may hold it in base64
 
 
-class Door:
+class Drain:
     """Lets requests in until it closes; those inside are counted."""
 
     def __init__(self) -> None:
@@ -72,12 +72,12 @@ class Guards:
         app: ASGIApp,
         settings: ServeSettings,
         measures: ServerMetrics,
-        door: Door,
+        drain: Drain,
         paths: set[str],
-        hears: Callable[[], bool],
+        accepts_audio: Callable[[], bool],
     ) -> None:
-        self._app, self._settings, self._measures, self._door, self._paths = app, settings, measures, door, paths
-        self._hears = hears
+        self._app, self._settings, self._measures, self._drain, self._paths = app, settings, measures, drain, paths
+        self._accepts_audio = accepts_audio
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass a server's start and stop on."""
@@ -112,8 +112,8 @@ class Guards:
         if refusal:
             await refusal(scope, receive, send)
             return
-        self._door.inside += 1
-        self._measures.open.set(self._door.inside)
+        self._drain.inside += 1
+        self._measures.open.set(self._drain.inside)
         try:
             body = await self._body(receive, self._longest(scope))
             if isinstance(body, JSONResponse):
@@ -121,12 +121,12 @@ class Guards:
             elif body is not None:
                 await self._app(scope, _replayed(body, receive), send)
         finally:
-            self._door.inside -= 1
-            self._measures.open.set(self._door.inside)
+            self._drain.inside -= 1
+            self._measures.open.set(self._drain.inside)
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
-        if self._door.closed_at is not None and scope["path"] not in OPEN:
+        if self._drain.closed_at is not None and scope["path"] not in OPEN:
             return problem(503, "the server is stopping.", {"retry-after": "5", "connection": "close"})
         if self._settings.hosts and _host(headers.get("host", "")) not in self._settings.hosts:
             known = ", ".join(self._settings.hosts)
@@ -144,7 +144,7 @@ class Guards:
         texts, sound, path = self._settings.longest_body, self._settings.audio_bytes, scope["path"]
         if path == TRANSCRIPTIONS:
             return sound + 65_536
-        return max(texts, sound * 4 // 3 + 65_536) if path in EXPLORED and self._hears() else texts
+        return max(texts, sound * 4 // 3 + 65_536) if path in EXPLORED and self._accepts_audio() else texts
 
     def _known_origin(self, headers: Headers) -> bool:
         """Whether no web page asks, or one that may: the server's own, or of an origin that was allowed.

@@ -43,7 +43,7 @@ class KernelsModel:
         InputError: the model cannot be searched so.
     """
 
-    translates, hears = True, False
+    translates, accepts_audio = True, False
 
     def __init__(
         self, translator: Translator, use: ModelUse, with_torch: "Callable[[], ServedModel] | None" = None
@@ -54,7 +54,7 @@ class KernelsModel:
         self.search = search_settings(_recipes_search(translator), dict(use.search))
         translator.search = self.search.model_dump()
         self.kind = str(translator.task.get("kind", "translation"))
-        self.readable = translator.readable
+        self.max_source_length = translator.max_source_length
         self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source_tokenizer, "target": translator.target}
         translator.predict([""])  # settings that this model cannot be searched by are told of now
 
@@ -99,13 +99,13 @@ class KernelsModel:
         read = {name: value for name, value in options.search.items() if not is_idle(name)}
         return self._translator.predict_all(texts, replace(options, batch_size=len(texts), search=read))
 
-    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
+    def stream(self, text: str, on_token: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """Told token by token once all are found, as the whole search is one call."""
         [found] = self.predict([text], options)
         target = self._translator.target
         ids = target.ids(found.tokens)
         for number in range(1, len(ids) + 1):
-            hear(target.decode(ids[:number]))
+            on_token(target.decode(ids[:number]))
         return found
 
     def attention(self, prediction: Prediction) -> "Attention":

@@ -23,7 +23,7 @@ from transduce.serve.models import Loaded
 from transduce.serve.reading import Aside, refuse_half_characters, route_class
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
 from transduce.serve.service import Service
-from transduce.serve.work import Answer, Ask, Work
+from transduce.serve.work import Answer, SearchOptions, WorkItem
 
 BODY = {"schema": TranslateRequest.model_json_schema()}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -37,13 +37,13 @@ NO_DETECTION = (
 
 def routes(service: Service) -> APIRouter:
     """/translate, /languages and /detect."""
-    read = route_class(service.aside, service.settings.characters)
+    read = route_class(service.run_in_thread, service.settings.characters)
     router = APIRouter(tags=["LibreTranslate"], responses={"4XX": {"model": Problem}}, route_class=read)
 
     @router.post("/translate", openapi_extra=OPENAPI, response_model_exclude_none=True)
     async def translate(request: Request) -> TranslateAnswer:
         """Translate text or HTML. JSON and forms are read."""
-        asked = await _asked(request, service.aside)
+        asked = await _asked(request, service.run_in_thread)
         if not right_key(service.settings, request, asked.api_key):
             raise HTTPException(403, "Invalid API key")
         return await _translate(service, request, asked)
@@ -69,7 +69,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def _asked(request: Request, aside: Aside) -> TranslateRequest:
+async def _asked(request: Request, run_in_thread: Aside) -> TranslateRequest:
     """The body, JSON or a form; what a form lacks may stand in the query, as with LibreTranslate.
 
     Raises:
@@ -83,7 +83,7 @@ async def _asked(request: Request, aside: Aside) -> TranslateRequest:
             raise InputError("Invalid request: the body is not JSON") from None
     else:
         body = await request.body()
-        form = await aside(lambda: asyncio.run(_form(request.scope, body)))
+        form = await run_in_thread(lambda: asyncio.run(_form(request.scope, body)))
         values = dict(request.query_params) | {key: form.getlist(key) for key in form}
         values = {key: each[0] if isinstance(each, list) and len(each) == 1 else each for key, each in values.items()}
         refuse_half_characters(values)
@@ -122,7 +122,7 @@ class _Text:
     """One q: its segments as works, and how their answers become its translation."""
 
     source: str
-    works: list[Work]
+    works: list[WorkItem]
     cut: list[Segment]
     document: Document | None = None
 
@@ -157,7 +157,7 @@ async def _translate(service: Service, request: Request, asked: TranslateRequest
     texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, asked) for text in listed])
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
-    best, others = await service.aside(lambda: _translations(found, asked.alternatives))
+    best, others = await service.run_in_thread(lambda: _translations(found, asked.alternatives))
     detected = DetectedLanguage(language=model.source, confidence=100.0)
     several = not isinstance(asked.q, str)
     return TranslateAnswer(
@@ -197,29 +197,29 @@ def _model(service: Service, asked: TranslateRequest) -> Loaded:
     return model
 
 
-def _ask(service: Service, model: Loaded, alternatives: int) -> Ask:
+def _ask(service: Service, model: Loaded, alternatives: int) -> SearchOptions:
     """The recipe's own search, so that answers are `transduce predict`'s; it may list more of what it finds."""
     if not alternatives:
-        return Ask()
+        return SearchOptions()
     own = model.served.search
     most = min(own.beam if own.method == "beam" else 1, service.settings.beam) - 1
     if alternatives > most:
         raise InputError(f"Invalid request: alternatives may be {most} at most: this model keeps {most + 1} outputs.")
-    return Ask((("nbest", alternatives + 1),))
+    return SearchOptions((("nbest", alternatives + 1),))
 
 
-def _cut(service: Service, model: Loaded, ask: Ask, text: str, asked: TranslateRequest) -> _Text:
+def _cut(service: Service, model: Loaded, ask: SearchOptions, text: str, asked: TranslateRequest) -> _Text:
     served, limit = model.served, service.settings.sentences_above
     apart = served.splits(asked.split)
 
     def whole(line: str) -> bool:
-        most = served.readable if asked.split == "none" else min(limit, served.readable)
+        most = served.max_source_length if asked.split == "none" else min(limit, served.max_source_length)
         return not apart and served.length(line) <= most
 
-    def work(piece: str, links: bool = False) -> Work:
+    def work(piece: str, links: bool = False) -> WorkItem:
         tagged = asked.target in model.tagged
         [source] = addressed(served.tokenizers.get("source"), [piece], asked.target) if tagged else [piece]
-        return Work(model, (source,), ask, links=links)
+        return WorkItem(model, (source,), ask, links=links)
 
     if asked.format == "html":
         document = Document(text, whole, model.source)

@@ -78,7 +78,7 @@ class Model:
         self._tried: Stamp | None = self._seen
         self.current = self._load(1)
 
-    def look(self) -> bool | None:
+    def reload_if_changed(self) -> bool | None:
         """Load the file if it changed and then stayed as it is for one look. True: loaded; False: it is no good."""
         try:
             stamp = self._stamp()
@@ -208,9 +208,9 @@ class Models:
         return self._models[name].current
 
     @property
-    def hear(self) -> bool:
+    def accepts_audio(self) -> bool:
         """Whether any of them is a model of speech."""
-        return any(model.current.served.hears for model in self)
+        return any(model.current.served.accepts_audio for model in self)
 
     def run(self, name: str) -> Path | None:
         """The directory of the training of the model of this name, which must be one."""
@@ -252,7 +252,7 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         while not self._stopped.wait(self._seconds):
             for model in self._models:
-                done = model.look()
+                done = model.reload_if_changed()
                 if done is not None:
                     self._tell(model.name, done)
 

@@ -24,7 +24,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/ready", response_model=Ready, responses={503: {"model": Ready}})
     async def ready() -> Response:
         """Whether requests are taken, and which version of which model answers them; 503 when stopping."""
-        is_ready = service.batches.alive and service.door.closed_at is None
+        is_ready = service.batches.alive and service.drain.closed_at is None
         found = Ready(ready=is_ready, models=states(service))
         return JSONResponse(found.model_dump(exclude_none=True), 200 if is_ready else 503)
 

@@ -59,8 +59,8 @@ class PipelineModel:
         return self.pipeline.recipe.search
 
     @property
-    def readable(self) -> int:
-        return self.pipeline.task.readable
+    def max_source_length(self) -> int:
+        return self.pipeline.task.max_source_length
 
     @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:
@@ -70,10 +70,10 @@ class PipelineModel:
     @property
     def translates(self) -> bool:
         """Not a language model, nor one of speech."""
-        return "source" in self.pipeline.task.columns and not self.hears
+        return "source" in self.pipeline.task.columns and not self.accepts_audio
 
     @property
-    def hears(self) -> bool:
+    def accepts_audio(self) -> bool:
         source = self.pipeline.task.columns.get("source")
         return source is not None and source.is_sound
 
@@ -94,9 +94,9 @@ class PipelineModel:
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         return self.pipeline.predict_all(texts, replace(options, batch_size=len(texts)))
 
-    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
+    def stream(self, text: str, on_token: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """Told while the search goes on."""
-        [found] = self.predict([text], replace(options, on_step=_telling(self.pipeline, hear)))
+        [found] = self.predict([text], replace(options, on_step=_telling(self.pipeline, on_token)))
         return found
 
     def attention(self, prediction: Prediction) -> Attention:
@@ -126,14 +126,14 @@ def _reads(pipeline: Pipeline) -> Column:
     return pipeline.task.columns.get("source") or pipeline.task.columns["target"]
 
 
-def _telling(pipeline: Pipeline, hear: Callable[[str], None]) -> OnStep:
+def _telling(pipeline: Pipeline, on_token: Callable[[str], None]) -> OnStep:
     """A callback that tells the output so far after each token."""
     task = generating(pipeline.task)
 
     def tell(step: Step) -> None:
         ids = step.tokens[0].tolist()
         if ids[-1] != task.end:
-            hear(task.tokenizers["target"].decode(ids))
+            on_token(task.tokenizers["target"].decode(ids))
 
     return tell
 

@@ -21,12 +21,12 @@ Result = TypeVar("Result")
 
 
 class Aside(Protocol):
-    """Does something in a thread of its own; see `transduce.serve.service.Service.aside`."""
+    """Does something in a thread of its own; see `transduce.serve.service.Service.run_in_thread`."""
 
     async def __call__(self, do: Callable[[], Result]) -> Result: ...
 
 
-def route_class(aside: Aside, characters: int) -> type[APIRoute]:
+def route_class(run_in_thread: Aside, characters: int) -> type[APIRoute]:
     """A route that reads JSON with limits; FastAPI would read it on the event loop, and report every error.
 
     Args:
@@ -37,7 +37,7 @@ def route_class(aside: Aside, characters: int) -> type[APIRoute]:
         async def json(self) -> Any:
             if not hasattr(self, "_json"):
                 body = await self.body()
-                self._json = await aside(lambda: read_json(body, characters + BESIDES))
+                self._json = await run_in_thread(lambda: read_json(body, characters + BESIDES))
             return self._json
 
     class Route(APIRoute):
@@ -55,7 +55,7 @@ def route_class(aside: Aside, characters: int) -> type[APIRoute]:
 def keyed_router(service: Service, prefix: str, tag: str) -> APIRouter:
     """A router of JSON behind the API key, if there is one."""
     return APIRouter(
-        route_class=route_class(service.aside, service.settings.characters),
+        route_class=route_class(service.run_in_thread, service.settings.characters),
         prefix=prefix,
         tags=[tag],
         dependencies=[Depends(key_needed(service.settings))],

@@ -93,23 +93,23 @@ class Stopping(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came. What it interrupts may hold the log's lock."""
-        door = self.config.app.state.service.door  # type: ignore[union-attr]
-        if door.closed_at is not None:
+        drain = self.config.app.state.service.drain  # type: ignore[union-attr]
+        if drain.closed_at is not None:
             self.should_exit = self.force_exit = True
             return
-        door.close()
+        drain.close()
         self.came = signal.Signals(sig)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""
         service = self.config.app.state.service  # type: ignore[union-attr]
-        door = service.door
+        drain = service.drain
         if self.came:
             log.info("%s: finishing.", self.came.name)
             self.came = None
-        if door.closed_at is not None:
-            late = time.monotonic() - door.closed_at > service.settings.drain
-            self.should_exit = self.should_exit or door.inside == 0 or late
+        if drain.closed_at is not None:
+            late = time.monotonic() - drain.closed_at > service.settings.drain
+            self.should_exit = self.should_exit or drain.inside == 0 or late
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -63,7 +63,7 @@ class ServedModel(Protocol):
         ...
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """The longest text, in tokens, that is read in one piece."""
         ...
 
@@ -78,7 +78,7 @@ class ServedModel(Protocol):
         ...
 
     @property
-    def hears(self) -> bool:
+    def accepts_audio(self) -> bool:
         """Whether it reads recordings."""
         ...
 
@@ -108,7 +108,7 @@ class ServedModel(Protocol):
         """One a text, all searched together. Raises InputError for what it cannot do."""
         ...
 
-    def predict_aloud(self, text: str, hear: Callable[[str], None], options: PredictionOptions) -> Prediction:
+    def stream(self, text: str, on_token: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """The prediction of one text that is read in one piece, found greedily.
 
         hear: called with the output so far for each of its tokens; what it raises ends the work.

@@ -11,19 +11,15 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.data.speech.uploads import DATA
 from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import BatchQueue, broke_down
-from transduce.serve.guards import Door
+from transduce.serve.guards import Drain
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.models import Loaded, Models, Watcher
 from transduce.serve.settings import ServeSettings
-from transduce.serve.work import Answer, Ask, Work
+from transduce.serve.work import Answer, ClientDisconnected, SearchOptions, WorkItem
 
 Result = TypeVar("Result")
 PATIENCE = 5.0  # seconds for a batch, or a model that is being loaded, when the server stops
-ASIDE = 2  # threads for texts; each that is busy makes the event loop wait for its turn
-
-
-class ClientLeft(Exception):
-    """The client has disconnected."""
+TEXT_THREADS = 2  # threads for texts; each that is busy makes the event loop wait for its turn
 
 
 class TooLong(TransduceError):
@@ -39,10 +35,10 @@ class Service:
 
     def __init__(self, models: Models, settings: ServeSettings) -> None:
         self.models, self.settings = models, settings
-        self.door, self.measures = Door(), ServerMetrics()
+        self.drain, self.measures = Drain(), ServerMetrics()
         self.batches = BatchQueue(settings, self.measures)
         self._watcher = Watcher(models, settings.watch_seconds, self.measures.reload)
-        self._threads = ThreadPoolExecutor(ASIDE, thread_name_prefix="transduce-texts")
+        self._threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="transduce-texts")
 
     def start(self) -> None:
         """Threads for the model and for its file."""
@@ -55,7 +51,7 @@ class Service:
         await asyncio.to_thread(self.batches.stop, PATIENCE)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def aside(self, do: Callable[[], Result]) -> Result:
+    async def run_in_thread(self, do: Callable[[], Result]) -> Result:
         """Run `do` in a worker thread, so that the event loop stays free.
 
         Raises:
@@ -64,16 +60,16 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._threads, _settled, do)
 
     async def prepared(self, request: Request, do: Callable[[], Result]) -> Result:
-        """As `aside`, for a request that may leave, or have waited too long, and only if the queue has room.
+        """As `run_in_thread`, for a request that may leave, or have waited too long, and only if the queue has room.
 
         Raises:
             Busy, Stopped: it has none, and nothing is done.
             TooSlow, ClientLeft: as `answers`.
         """
         self.batches.check_room(1)
-        return await self.while_connected(request, self.aside(do))
+        return await self.while_connected(request, self.run_in_thread(do))
 
-    async def answers(self, request: Request, works: Sequence[Work]) -> list[Answer]:
+    async def answers(self, request: Request, works: Sequence[WorkItem]) -> list[Answer]:
         """The answers to works, in order.
 
         Raises:
@@ -86,7 +82,9 @@ class Service:
             raise TooLong(f"{texts} segments in one request; this server takes at most {self.settings.queue}.")
         return await self.while_connected(request, self.batches.answers(works))
 
-    async def done(self, request: Request, model: Loaded, texts: Sequence[str], do: Callable[[Work], Result]) -> Result:
+    async def done(
+        self, request: Request, model: Loaded, texts: Sequence[str], do: Callable[[WorkItem], Result]
+    ) -> Result:
         """What `do` gives, done where the model is, in its turn, which counts as one text.
 
         Args:
@@ -95,7 +93,7 @@ class Service:
         Raises:
             As `answers`; TooLong for too many texts or characters, or too large a recording.
         """
-        work = Work(model, tuple(self._read(model, texts)[:1]), Ask(), do=do)
+        work = WorkItem(model, tuple(self._read(model, texts)[:1]), SearchOptions(), do=do)
         (found,) = await self.while_connected(request, self.batches.answers([work]))
         return found
 
@@ -107,7 +105,7 @@ class Service:
             if task.done():
                 return task.result()
             if gone.done():
-                raise ClientLeft
+                raise ClientDisconnected
             raise TooSlow(f"no answer within {self.settings.timeout:g} s; send less, or try again later.")
         finally:
             for each in (task, gone):
@@ -116,7 +114,7 @@ class Service:
 
     def _read(self, model: Loaded, texts: Sequence[str]) -> list[str]:
         """The texts, "" for sound, which counts by its bytes. Raises TooLong."""
-        sounds = [text for text in texts if text.startswith(DATA)] if model.served.hears else []
+        sounds = [text for text in texts if text.startswith(DATA)] if model.served.accepts_audio else []
         written = ["" if text in sounds else text for text in texts]
         size = max(map(_bytes, sounds), default=0)
         if size > self.settings.audio_bytes:

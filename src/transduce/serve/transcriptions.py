@@ -16,7 +16,7 @@ from transduce.data.speech.uploads import uploaded
 from transduce.serve.guards import TRANSCRIPTIONS, key_needed
 from transduce.serve.schemas import Problem
 from transduce.serve.service import Service
-from transduce.serve.work import Ask, Work
+from transduce.serve.work import SearchOptions, WorkItem
 
 FORMATS = ("json", "text")
 IGNORED = ("language", "prompt", "temperature", "chunking_strategy")  # said for other models; they change nothing here
@@ -56,13 +56,13 @@ def routes(service: Service) -> APIRouter:
     async def transcribe(request: Request) -> Response:
         """What is said in a sound file (WAV, FLAC, Ogg)."""
         body = await request.body()
-        asked = await service.aside(lambda: asyncio.run(_asked(request.scope, body)))
+        asked = await service.run_in_thread(lambda: asyncio.run(_asked(request.scope, body)))
         model = service.models.asked(asked.model)
-        if not model.served.hears:
+        if not model.served.accepts_audio:
             raise InputError(f"model: {model.name} reads text; expected a model that was trained on speech.")
         # What cannot be heard fails alone, and not with the others of a batch.
         await service.prepared(request, lambda: model.pipeline.pieces([asked.audio]))
-        [answer] = await service.answers(request, [Work(model, (asked.audio,), Ask())])
+        [answer] = await service.answers(request, [WorkItem(model, (asked.audio,), SearchOptions())])
         text = answer.prediction.text
         return PlainTextResponse(f"{text}\n") if asked.format == "text" else JSONResponse({"text": text})
 

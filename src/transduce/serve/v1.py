@@ -28,7 +28,7 @@ from transduce.serve.schemas import (
     search_of,
 )
 from transduce.serve.service import Service, TooLong, left
-from transduce.serve.work import Answer, Ask, Hear, Work, samples
+from transduce.serve.work import Answer, OnToken, SearchOptions, WorkItem, samples
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Layer
@@ -54,7 +54,7 @@ def routes(service: Service) -> APIRouter:
         answers = await service.answers(request, works)
         if any(answer.withheld for answer in answers):
             raise TooLong("these texts have too many attention weights for one answer; send fewer, or shorter ones.")
-        body = await service.aside(lambda: "".join(_written(model, asked, answers)).encode())
+        body = await service.run_in_thread(lambda: "".join(_written(model, asked, answers)).encode())
         return Response(body, media_type="application/json")
 
     @router.post(
@@ -71,7 +71,7 @@ def routes(service: Service) -> APIRouter:
         service.check_search(model, search)
         service.batches.check_room(1)
         return StreamingResponse(
-            _events(service, request, model, text, Ask(search), asked.split), media_type="text/event-stream"
+            _events(service, request, model, text, SearchOptions(search), asked.split), media_type="text/event-stream"
         )
 
     @router.get("/models", response_model_exclude_none=True)
@@ -97,7 +97,7 @@ def states(service: Service) -> list[ModelState]:
     ]
 
 
-def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]:
+def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[WorkItem]:
     search = search_of(asked)
     service.check_search(model, search, len(asked.texts) if samples(model, search) else 1)
     if asked.long == "refuse":
@@ -105,12 +105,12 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[Work]
         if pieces.long:
             raise InputError(f"texts.{place}: {known.partition(': ')[2]}." for place, known in pieces.long.items())
     share = service.settings.attention_numbers // max(1, len(asked.texts))
-    looks = share if asked.attention or asked.alignment else 0
-    ask = Ask(search, "truncate" if asked.long == "truncate" else "split", asked.split)
-    whole = Work(model, tuple(asked.texts), ask, looks)
+    attention_limit = share if asked.attention or asked.alignment else 0
+    ask = SearchOptions(search, "truncate" if asked.long == "truncate" else "split", asked.split)
+    whole = WorkItem(model, tuple(asked.texts), ask, attention_limit)
     if not asked.texts or whole.samples:
         return [whole] if asked.texts else []
-    return [Work(model, (text,), ask, looks) for text in asked.texts]
+    return [WorkItem(model, (text,), ask, attention_limit) for text in asked.texts]
 
 
 def _addressed(model: Loaded, texts: Sequence[str], to: str) -> list[str]:
@@ -205,11 +205,11 @@ class Growing:
 
 
 async def _events(
-    service: Service, request: Request, model: Loaded, text: str, ask: Ask, split: Split
+    service: Service, request: Request, model: Loaded, text: str, ask: SearchOptions, split: Split
 ) -> AsyncIterator[str]:
     """Piece by piece, so that the pieces of a text come in their order."""
     try:
-        pieces = await service.aside(lambda: model.served.pieces([text], split))
+        pieces = await service.run_in_thread(lambda: model.served.pieces([text], split))
         cut, tags = pieces.cuts[0], pieces.tags.get(0, "")
     except TransduceError as error:
         yield event("error", {"error": str(error)})
@@ -240,5 +240,5 @@ async def _events(
         gone.cancel()
 
 
-def _piece(model: Loaded, piece: str, ask: Ask, hear: Hear) -> Work:
-    return Work(model, (piece,), ask, hear=hear)
+def _piece(model: Loaded, piece: str, ask: SearchOptions, on_token: OnToken) -> WorkItem:
+    return WorkItem(model, (piece,), ask, on_token=on_token)

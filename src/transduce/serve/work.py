@@ -15,15 +15,15 @@ from transduce.serve.served_model import ServedModel
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
 
-Hear = Callable[[str], None]  # told the output so far, after each of its tokens
+OnToken = Callable[[str], None]  # told the output so far, after each of its tokens
 
 
-class Left(Exception):
+class ClientDisconnected(Exception):
     """The client no longer listens."""
 
 
 @dataclass(frozen=True)
-class Ask:
+class SearchOptions:
     """How to search. Texts with equal settings are batched.
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
@@ -36,28 +36,29 @@ class Ask:
 
 
 @dataclass(eq=False)
-class Work:
+class WorkItem:
     """Texts that must be searched together (samples depend on their line), or one text.
 
-    looks: the most attention weights to return for a text, 0 for none. links: whether to return aligned words.
-    hear: receives the output token by token; greedy search only.
+    attention_limit: the most attention weights to return for a text, 0 for none.
+    links: whether to return aligned words.
+    on_token: receives the output token by token; greedy search only.
     do: called with the work instead of predicting; its result is the answer.
     left: set when the client no longer waits for the answer.
     """
 
     model: Loaded
     texts: tuple[str, ...]
-    ask: Ask
-    looks: int = 0
+    ask: SearchOptions
+    attention_limit: int = 0
     links: bool = False
-    hear: Hear | None = None
-    do: "Callable[[Work], Any] | None" = None
+    on_token: OnToken | None = None
+    do: "Callable[[WorkItem], Any] | None" = None
     left: threading.Event = field(default_factory=threading.Event)
 
     @property
     def alone(self) -> bool:
         """Whether its batch is its own: what is told as it comes, samples, whose numbers go by line, what is done."""
-        return self.hear is not None or self.do is not None or self.samples
+        return self.on_token is not None or self.do is not None or self.samples
 
     @property
     def samples(self) -> bool:
@@ -71,7 +72,7 @@ class Work:
     def check_wanted(self) -> None:
         """Raises Left when nobody waits any more, for work that takes long."""
         if self.left.is_set():
-            raise Left
+            raise ClientDisconnected
 
     @property
     def characters(self) -> int:
@@ -80,7 +81,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Answer:
-    """The prediction of one text, and what else was requested. withheld: there were more weights than `looks`."""
+    """The prediction of one text, and what else was requested.
+
+    withheld: there were more weights than `attention_limit`.
+    """
 
     prediction: Prediction
     attention: "Attention | None" = None
@@ -93,8 +97,8 @@ def samples(model: Loaded, search: Sequence[tuple[str, Any]]) -> bool:
     return bool(dict(search).get("method", model.served.search.method) == "sample")
 
 
-def answer(works: Sequence[Work]) -> list[list[Any]]:
-    """The answers to works of one kind (`Work.together`), a list for each; what `transduce predict` would say.
+def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
+    """The answers to works of one kind (`WorkItem.together`), a list for each; what `transduce predict` would say.
 
     An `Answer` a text, or of a work that does something else what that gave.
     """
@@ -104,37 +108,37 @@ def answer(works: Sequence[Work]) -> list[list[Any]]:
     texts = [text for work in works for text in work.texts]
     asked, served = first.ask, first.model.served
     options = PredictionOptions(split=asked.split, long=asked.long, search=dict(asked.search))
-    if first.hear:
-        hear = _wanted(first, first.hear)
-        return [[Answer(served.predict_aloud(texts[0], hear, options))]]
+    if first.on_token:
+        on_token = _wanted(first, first.on_token)
+        return [[Answer(served.stream(texts[0], on_token, options))]]
     found = iter(served.predict(texts, options))
     return [[_looked(work, next(found)) for _ in work.texts] for work in works]
 
 
-def _looked(work: Work, prediction: Prediction) -> Answer:
+def _looked(work: WorkItem, prediction: Prediction) -> Answer:
     served = work.model.served
-    if not (work.looks or work.links) or not _in_one_piece(served, prediction.source, work.ask):
+    if not (work.attention_limit or work.links) or not _in_one_piece(served, prediction.source, work.ask):
         return Answer(prediction)
     if work.links and not served.attends:
         return Answer(prediction)
     if work.links:
         return Answer(prediction, links=served.links(prediction))
     found = served.attention(prediction)
-    withheld = sum(layer.weights.numel() for layer in found.layers) > work.looks
+    withheld = sum(layer.weights.numel() for layer in found.layers) > work.attention_limit
     return Answer(prediction, None if withheld else found, withheld=withheld)
 
 
-def _in_one_piece(served: ServedModel, text: str, ask: Ask) -> bool:
+def _in_one_piece(served: ServedModel, text: str, ask: SearchOptions) -> bool:
     """Whether there is attention; of what was cut off there is none either, as it is not of the text."""
     whole = len(served.pieces([text], ask.split, "truncate").cuts[0]) == 1
-    return bool(text.strip()) and whole and served.length(text) <= served.readable
+    return bool(text.strip()) and whole and served.length(text) <= served.max_source_length
 
 
-def _wanted(work: Work, hear: Hear) -> Hear:
+def _wanted(work: WorkItem, on_token: OnToken) -> OnToken:
     """Hears as long as the client waits for it."""
 
     def told(said: str) -> None:
         work.check_wanted()
-        hear(said)
+        on_token(said)
 
     return told

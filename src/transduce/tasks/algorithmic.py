@@ -117,7 +117,7 @@ class Algorithmic(Task):
     Config = AlgorithmicConfig
     Data = AlgorithmicData
     kinds: ClassVar[dict[str, str]] = {"source": "vectors", "target": "vectors"}
-    whole: ClassVar[bool] = True
+    never_split: ClassVar[bool] = True
     any_output: ClassVar[str] = "[[0]]"
     drawing: ClassVar[str] = "memory_drawing"
     drawn_alone: ClassVar[bool] = True
@@ -153,7 +153,7 @@ class Algorithmic(Task):
         return BinaryCrossEntropy()
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """The longest input of training, in steps."""
         lengths, repeats = _pair(self.data.train.length), _pair(self.data.train.repeats)
         return len(self.data.algorithm.example(lengths[1], repeats[1], generator(0))[0])

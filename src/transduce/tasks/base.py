@@ -14,6 +14,7 @@ from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.core.printable import NAMED
 from transduce.core.registry import resolve
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import one_vocabulary, tokenizers_of
@@ -36,7 +37,7 @@ from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Baseline, TaskData, Tell
 
-NAMED, SHOWN = 5, 40  # labels in a message, and characters of each
+SHOWN = 40  # characters of a wrong text in a message
 ANY_LENGTH = 1 << 24  # input tokens
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Task(ABC):
     """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
     columns_version: ClassVar[int] = 1
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
-    whole: ClassVar[bool] = False
+    never_split: ClassVar[bool] = False
     """Whether an input is always read as one, however many sentences it has and however long it is."""
     of_sentences: ClassVar[bool] = False
     """Whether examples are taken to be single sentences where a model file does not say what they were."""
@@ -172,7 +173,7 @@ class Task(ABC):
         return one_vocabulary(self.columns)
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """The most input tokens that training showed the model: what `data.filters` let through, or any number."""
         filters = getattr(self.data, "filters", None)
         return filters.max_tokens if filters else ANY_LENGTH
@@ -327,11 +328,11 @@ class TextTask(Task):
         from_tokens = self.kinds == {"source": "tokens", "target": "tokens"}
         return too_long(data.validation.store, search) if data.validation and from_tokens else []
 
-    def formed(self, request: Request, text: str) -> Request:
+    def grammar_for(self, request: Request, text: str) -> Request:
         """Any output will do."""
         return request
 
-    def read_back(self, prediction: Prediction) -> Prediction:
+    def postprocess(self, prediction: Prediction) -> Prediction:
         """The text itself."""
         return prediction
 

@@ -12,7 +12,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.data.store import Store
-from transduce.runtime.workers import each
+from transduce.runtime.workers import parallel_map
 from transduce.tasks.protocols import Tell
 
 
@@ -36,7 +36,7 @@ def opened(encodings: Sequence[Encoding], processes: int | None, tell: Tell) -> 
     workers = min(len(missing), processes or processors())
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods() and not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         tell(f"Encoding {len(missing):,} of {len(encodings):,} files, {workers} at a time.")
-        found = each(lambda number: _problems(missing[number]), len(missing), workers)
+        found = parallel_map(lambda number: _problems(missing[number]), len(missing), workers)
         if problems := [problem for problems in found for problem in problems]:
             raise InputError(problems)
     return [encoding.open() for encoding in encodings]

@@ -144,7 +144,7 @@ class ExtractiveQa(Task):
         return SpanCrossEntropy()
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """A question and a window; more is read in several windows."""
         return int(self.config.longest_question + self.config.window)
 

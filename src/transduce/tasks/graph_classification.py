@@ -85,7 +85,7 @@ class GraphClassification(LabelTask):
     Config = GraphClassificationConfig
     Data = GraphClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "graph", "target": "label"}
-    whole = True
+    never_split = True
     drawing = "neighborhood_drawing"
     drawn_alone = True
 

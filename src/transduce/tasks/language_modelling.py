@@ -92,7 +92,7 @@ class LanguageModelling(TextTask):
         }
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """Half of the context: the other half is for the continuation. All of it where the text may go on behind it."""
         return self.config.context if self.config.carry_state else self.config.context // 2
 

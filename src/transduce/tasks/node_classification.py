@@ -72,7 +72,7 @@ class NodeClassification(LabelTask):
     Config = NodeClassificationConfig
     Data = NodeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "node", "target": "label"}
-    whole = True
+    never_split = True
     drawing = "neighborhood_drawing"
     drawn_alone = True
 
@@ -97,7 +97,7 @@ class NodeClassification(LabelTask):
         return NodeLabelPredictor(self.columns)
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """A node's number."""
         return 1
 

@@ -95,7 +95,7 @@ class Parsing(TextTask):
     Data = ParsingData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "trees"}
     fingerprints = staticmethod(named_files)
-    whole = True
+    never_split = True
     drawing = "tree_drawing"
     columns_version = 3
 
@@ -146,16 +146,16 @@ class Parsing(TextTask):
         source = self.columns["source"]
         return Request(search.limit(len(ids)), source.closed(ids))
 
-    def formed(self, request: Request, text: str) -> Request:
+    def grammar_for(self, request: Request, text: str) -> Request:
         """One tree over the words of `text`, with room for as many brackets as trees have."""
         words = len(text.split())
         limit = max(request.limit, TOKENS_A_WORD * words + TOKENS_MORE)
         return replace(request, limit=limit, grammar=TreeGrammar(self._brackets, words))
 
-    def read_back(self, prediction: Prediction) -> ParsePrediction:
+    def postprocess(self, prediction: Prediction) -> ParsePrediction:
         """The tree over the sentence's own words, in brackets."""
         text = str(of_sequence(prediction.tokens, prediction.source.split())) if prediction.tokens else ""
-        alternatives = tuple(self.read_back(each) for each in prediction.alternatives)
+        alternatives = tuple(self.postprocess(each) for each in prediction.alternatives)
         return ParsePrediction(**{**vars(prediction), "text": text, "alternatives": alternatives})
 
     def tallies(

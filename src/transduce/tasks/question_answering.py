@@ -103,11 +103,11 @@ class QuestionAnswering(LabelTask):
     Data = QuestionAnsweringData
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
     fingerprints = staticmethod(named_files)
-    whole: ClassVar[bool] = True
+    never_split: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"
     drawn_alone: ClassVar[bool] = True
     context = "the story and the question"
-    readable = 100_000
+    max_source_length = 100_000
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: QuestionAnsweringData) -> Columns:

@@ -99,10 +99,10 @@ class SpeechRecognition(TextTask):
 
     def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:
         super().__init__(config, data, columns)
-        hears = columns["source"]
-        assert isinstance(hears, Frames)
-        self.hears = replace(hears, root=self.root)
-        self.columns = {**columns, "source": self.hears}
+        accepts_audio = columns["source"]
+        assert isinstance(accepts_audio, Frames)
+        self.accepts_audio = replace(accepts_audio, root=self.root)
+        self.columns = {**columns, "source": self.accepts_audio}
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: SpeechData) -> Columns:
@@ -131,7 +131,7 @@ class SpeechRecognition(TextTask):
         return inner if config is None or hiding is None else SpecAugment(inner, hiding)
 
     @property
-    def readable(self) -> int:
+    def max_source_length(self) -> int:
         """The longest utterance that training heard."""
         return self.data.max_frames
 
@@ -173,7 +173,7 @@ class SpeechRecognition(TextTask):
             "recordings": digest,
         }
         filters = FilterConfig(max_tokens=max_frames, max_ratio=NO_LIMIT)
-        columns = {**self.columns, "source": replace(self.hears, speed=speed)}
+        columns = {**self.columns, "source": replace(self.accepts_audio, speed=speed)}
         pace = _pace(tell, f"{located(self.root, file.file)}{'' if speed == 1 else f', at speed {speed}'}", last)
         return open_examples(file.paths(self.root), read, columns, filters, cache, settings, pace)
 

@@ -140,7 +140,7 @@ class Translation(TextTask):
                 tell(f"{name}: {unknown}")
             if data.bpe_dropout:
                 tell(f"{name}: cut into pieces in {data.segmentations} ways.")
-        weights = tempered([sum(map(len, each)) for each in found], data.temperature)
+        weights = temperature_weights([sum(map(len, each)) for each in found], data.temperature)
         shares = [entry.weight * weight for entry, weight in zip(data.train, weights, strict=True)]
         return [(store, share) for each, share in zip(found, shares, strict=True) for store in each]
 
@@ -217,6 +217,6 @@ class Translation(TextTask):
             raise InputError(problems)
 
 
-def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
+def temperature_weights(sizes: Sequence[int], temperature: float) -> list[float]:
     """Weights by which a corpus of n pairs has a share in proportion to n^(1 / temperature); the largest has 1."""
     return [(size / max(sizes)) ** (1 / temperature - 1) for size in sizes]

@@ -95,7 +95,7 @@ class TreeClassification(LabelTask):
     Data = TreeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
     fingerprints = staticmethod(named_files)
-    whole = True
+    never_split = True
     drawing = "labelled_tree_drawing"
     any_output = "(label word)"
 
@@ -187,9 +187,9 @@ class TreeClassification(LabelTask):
     ) -> "dict[str, Tally]":
         """What the metrics count."""
         wanted = self.config.metrics if names is None else names
-        whole = [name for name in wanted if name in NODE_METRICS]
+        never_split = [name for name in wanted if name in NODE_METRICS]
         of_roots = [name for name in wanted if name not in NODE_METRICS]
-        found = super().tallies(hypotheses, references, whole) if whole else {}
+        found = super().tallies(hypotheses, references, never_split) if never_split else {}
         if of_roots:
             found |= super().tallies(*_roots(hypotheses, references), of_roots)
         return {name: found[name] for name in wanted}

@@ -15,7 +15,7 @@ from transduce.training.initialization import count_embeddings
 from transduce.training.progress import Progress
 
 
-def begun(
+def restore_or_start(
     recipe: Recipe,
     run: Path,
     task: Task,

@@ -18,7 +18,7 @@ LOOK = 0.2  # seconds between two tries
 
 
 @contextmanager
-def alone_in(run: Path, patience: float = 0.0) -> Iterator[None]:
+def run_lock(run: Path, patience: float = 0.0) -> Iterator[None]:
     """Nobody else trains in `run` meanwhile. A process that dies, however it does, holds no lock any more.
 
     Args:

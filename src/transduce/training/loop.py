@@ -29,8 +29,8 @@ from transduce.recipe.training import TrainingConfig
 from transduce.runtime.event_log import Log
 from transduce.runtime.process_group import ProcessGroup
 from transduce.training.checkpoint import Checkpoints, TrainingState
-from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, running_statistics, whole
-from transduce.training.prefetch import ahead, pays
+from transduce.training.microbatches import ExampleTooLarge, MicrobatchPlan, add_gradients, running_statistics, uncut
+from transduce.training.prefetch import prefetch, worth_prefetching
 from transduce.training.progress import Progress
 from transduce.training.signals import StopRequest
 from transduce.training.timed_schedule import TimedSchedule, learning_rate
@@ -82,7 +82,11 @@ def train(
         TransduceError: the loss is not a number any more, or an example alone does not fit into memory.
     """
     updates = _loaded(_stream(batches, trained.progress), config.accumulate, trained.group, load)
-    with ahead(updates) if pays(next(trained.model.parameters()).device) else nullcontext(updates) as updates:
+    with (
+        prefetch(updates)
+        if worth_prefetching(next(trained.model.parameters()).device)
+        else nullcontext(updates) as updates
+    ):
         return _train(config, trained, updates, checkpoints, log, callbacks, stop, precision, cuts, plans)
 
 
@@ -156,7 +160,7 @@ def make_update(
     trained.model.train()
     if isinstance(trained.model, FollowsUpdates):
         trained.model.begin_update(update)
-    model, cuts = trained.model, cuts or whole(batches)
+    model, cuts = trained.model, cuts or uncut(batches)
     (units,) = group.total(sum(batch.units for batch in batches))
     loss, cuts = add_gradients(
         model, trained.objective, batches, cuts, precision, trained.carried, units, cut=not group.lockstep

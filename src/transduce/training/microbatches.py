@@ -45,7 +45,7 @@ class _Full(NamedTuple):
     piece: int
 
 
-def whole(batches: Sequence[Batch]) -> MicrobatchPlan:
+def uncut(batches: Sequence[Batch]) -> MicrobatchPlan:
     return [[batch.examples] for batch in batches]
 
 

@@ -68,7 +68,9 @@ def write_figures(
         if by_position:
             save(exposure_figure(records, by_position[0]), run / "figures" / "exposure_bias.png")
         first = sentence(data)
-        drawing = drawn(model, task, looked_at(model, task, first)) if first and task.drawn_alone else None
+        drawing = (
+            drawn(model, task, prediction_with_attention(model, task, first)) if first and task.drawn_alone else None
+        )
         if isinstance(drawing, HasFigure):
             drawing.write_figure(run / "figures")
         pairs = shown(model, task, first) if first and not task.drawn_alone else None
@@ -98,7 +100,7 @@ def _left_out_told(tell: Callable[[str], None]) -> Iterator[None]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
-def looked_at(model: nn.Module, task: Task, text: str) -> Prediction:
+def prediction_with_attention(model: nn.Module, task: Task, text: str) -> Prediction:
     """The quickest prediction for `text`, which can be asked for its attention."""
     [prediction] = task.predictor.predict(model.eval(), [text])
     return prediction.shown_by(lambda asked: attention_of(model, task, asked))
@@ -116,7 +118,7 @@ def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str]
 
     None where nothing attends to a source.
     """
-    prediction = looked_at(model, task, text)
+    prediction = prediction_with_attention(model, task, text)
     if not prediction.tokens and writes_at_once(model):
         return None
     found = prediction.attention()

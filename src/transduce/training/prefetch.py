@@ -19,7 +19,7 @@ AHEAD = 2  # items that lie ready
 LOOK = 0.1  # seconds between two looks whether anybody wants more
 
 
-def pays(device: torch.device) -> bool:
+def worth_prefetching(device: torch.device) -> bool:
     """Whether a thread helps: a processor computes with all that it has."""
     return device.type == "cuda"
 
@@ -38,7 +38,7 @@ def loader(stores: Sequence[Store], columns: Columns, device: torch.device) -> C
 
 
 @contextmanager
-def ahead(items: Iterator[Item], count: int = AHEAD) -> Iterator[Iterator[Item]]:
+def prefetch(items: Iterator[Item], count: int = AHEAD) -> Iterator[Iterator[Item]]:
     """The same items in the same order, of which a thread makes up to `count` before they are asked for.
 
     What it raises is raised where the item would have been. The thread ends with the block.

@@ -31,10 +31,10 @@ from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
 from transduce.tasks.base import Task, task_class
-from transduce.tasks.learnt import cached_columns
+from transduce.tasks.column_cache import cached_columns
 from transduce.tasks.protocols import TaskData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
-from transduce.training.beginning import begun
+from transduce.training.beginning import restore_or_start
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.diagnostics import few_draws
 from transduce.training.display import Display
@@ -43,7 +43,7 @@ from transduce.training.fine_tuning import columns_of_start
 from transduce.training.finished import Report, finished_report, note_plan, tell_finished
 from transduce.training.held_out_files import write_held_out
 from transduce.training.initialization import check_embeddings, device, new_training
-from transduce.training.lock import alone_in
+from transduce.training.lock import run_lock
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.model_provenance import config_of, provenance_of
 from transduce.training.plots import wanted, write_figures
@@ -111,7 +111,7 @@ def _finished(recipe: Recipe, run: Path, display: Display) -> Report | None:
 
 def _enter(stack: contextlib.ExitStack, run: Path, recipe: Recipe, patience: float) -> None:
     make_directory(run, recipe)
-    stack.enter_context(alone_in(run, patience))
+    stack.enter_context(run_lock(run, patience))
 
 
 def train_in(
@@ -134,7 +134,7 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
         group.from_first(lambda: check_shardable(recipe.training, trained.model))
     task.check_examples(trained.model, data)
     checkpoints = Checkpoints(run, recipe.training.keep)
-    trained = begun(recipe, run, task, data, trained, checkpoints, display)
+    trained = restore_or_start(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
     for each in task.advise(data, recipe.search):
@@ -196,7 +196,7 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
     if report is not None:
         tell_finished(run, recipe, report, display)
         return report
-    with alone_in(run), repeatable(recipe.training.threads):
+    with run_lock(run), repeatable(recipe.training.threads):
         task, data = open_task(recipe, display)
         check_data(run, {**data.provenance, **fingerprints_of(recipe)})
         trained, checkpoints = new_training(recipe, task), Checkpoints(run, recipe.training.keep)

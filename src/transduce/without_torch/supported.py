@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from transduce.core.earlier_names import current_names
 from transduce.core.errors import InputError
 from transduce.core.model_file import ColumnTables, check_weights
 from transduce.core.tensor_file import TensorInfo
@@ -16,7 +17,7 @@ EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
 POSITIONS = ("none", "sinusoidal", "learned", "rotary")
 PARTS = {
     "score": "scaled_dot",
-    "weighing": "softmax",
+    "normalizer": "softmax",
     "norm_kind": "layer",
     "activation": "relu",
     "pattern": "full",
@@ -57,7 +58,7 @@ def sizes_of(config: Mapping[str, Any], columns: ColumnTables) -> Sizes:
     Raises:
         InputError: the model, or what it is for, is not supported without torch; the settings are wrong.
     """
-    model, task = section_of(config, "model"), section_of(config, "task")
+    model, task = current_names(section_of(config, "model"), PARTS), section_of(config, "task")
     problems = [*_unsupported(model, task, columns), *_wrong(model)]
     if problems:
         raise InputError(problems)
@@ -80,7 +81,7 @@ def section_of(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def readable(config: Mapping[str, Any]) -> int:
+def max_source_length(config: Mapping[str, Any]) -> int:
     """The longest source, in tokens, that a model was trained on. Raises InputError where its file does not say it."""
     most = section_of(section_of(config, "data"), "filters").get("max_tokens")
     if type(most) is not int or most < 1:

@@ -38,7 +38,7 @@ from transduce.search.one_call import hypotheses_of, refuse_impossible
 from transduce.search.plain_settings import PlainSearch
 from transduce.search.word_lists import permit, words_of
 from transduce.without_torch.network import Network
-from transduce.without_torch.supported import WHOLE, Sizes, check_shapes, readable, section_of, sizes_of
+from transduce.without_torch.supported import WHOLE, Sizes, check_shapes, max_source_length, section_of, sizes_of
 
 Ids = Sequence[int]
 NAMES = {
@@ -92,7 +92,7 @@ class Translator:
         self.single_sentences, self.familiarity = single_sentences, familiarity
         self.name = str(config.get("name", ""))
         self.config, self.task, self.search = config, section_of(config, "task"), section_of(config, "search")
-        self.readable, self.source_columns = readable(config), source_columns(config)
+        self.max_source_length, self.source_columns = max_source_length(config), source_columns(config)
 
     def __repr__(self) -> str:
         more = f" and {len(self.members) - 1} more" if len(self.members) > 1 else ""
@@ -151,7 +151,9 @@ class Translator:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
         language = str(self.task.get("source", ""))
-        return pieces_of(texts, apart, self.source_tokenizer, self.readable, long, language=language, first=first)
+        return pieces_of(
+            texts, apart, self.source_tokenizer, self.max_source_length, long, language=language, first=first
+        )
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
+from transduce.core.printable import PROBLEMS
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import Column, ColumnSpec, random_vectors
 from transduce.data.speech.audio import ARRAY, JOIN, read_features, read_samples
@@ -31,7 +32,6 @@ from transduce.data.speech.filterbank import (
 from transduce.data.speech.uploads import DATA, called
 from transduce.data.store import FloatRows, Ids
 
-NAMED = 10  # problems in a message
 PROBED = 24  # frames of a probe
 
 
@@ -97,7 +97,7 @@ class Frames(Column):
         Raises:
             InputError: files that cannot be read; all of them are named.
         """
-        return every(self._features, texts, most=NAMED)
+        return every(self._features, texts, most=PROBLEMS)
 
     def heard(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """As `encode`, of recordings to be transcribed: in each named one there must be something to hear.
@@ -109,7 +109,7 @@ class Frames(Column):
         short = [text for text, row in zip(texts, found, strict=True) if text.strip() and not len(row)]
         if short:
             told = f"shorter than one frame ({1000 * WINDOW:g} ms): the file is empty, or was cut off"
-            raise InputError(f"{called(text)}: {told}." for text in short[:NAMED])
+            raise InputError(f"{called(text)}: {told}." for text in short[:PROBLEMS])
         return found
 
     def served(self, seconds: float | None, files: bool) -> Self:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs
+from transduce.core.printable import PROBLEMS
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import FloatRows, Ids
 from transduce.data.structures.graphs import EdgeReading, return_probabilities
 
 MOST = 1 << 24  # nodes of a graph: float32 holds whole numbers up to here
-SHOWN, NAMED = 60, 10
+SHOWN = 60  # characters of a wrong text in a message
 FORM = '{"nodes": [..], "edges": [[0, 1], ..]}'
 
 NO_TOKENS = (
@@ -83,7 +84,7 @@ class Graph(Column):
                 said = f": {error.args[0]}" if isinstance(error, _Misfit) else ""
                 problems.append(f"expected a graph as {FORM}{said}; got {text[:SHOWN]}")
         if problems:
-            raise InputError(problems[:NAMED])
+            raise InputError(problems[:PROBLEMS])
         return found
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.core.registry import suggest
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
-
-NAMED = 10  # unknown labels in a message
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,9 @@ class Label(Column):
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels) or "" in self.labels:
-            raise InputError(f"labels: two different ones or more are wanted; these came: {list(self.labels[:NAMED])}.")
+            raise InputError(
+                f"labels: two different ones or more are wanted; these came: {list(self.labels[:PROBLEMS])}."
+            )
         if self.words and len(self.words) != len(self.labels):
             raise InputError(f"labels: expected words of all {len(self.labels)}; got those of {len(self.words)}.")
 
@@ -60,8 +61,8 @@ class Label(Column):
         wanted = [text.strip() for text in texts]
         wrong = list(dict.fromkeys(text for text in wanted if text not in self._places))
         if wrong:
-            named = ", ".join(f'"{text[:60]}"' for text in wrong[:NAMED]) + (", …" if len(wrong) > NAMED else "")
-            known = ", ".join(self.labels[:NAMED]) + (", …" if len(self.labels) > NAMED else "")
+            named = ", ".join(f'"{text[:60]}"' for text in wrong[:PROBLEMS]) + (", …" if len(wrong) > PROBLEMS else "")
+            known = ", ".join(self.labels[:PROBLEMS]) + (", …" if len(self.labels) > PROBLEMS else "")
             raise InputError(f"expected one of the labels {known}; got {named}.{suggest(wrong[0], self.labels)}")
         return [[self._places[text]] for text in wanted]
 

@@ -18,13 +18,13 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
+from transduce.core.printable import PROBLEMS
 from transduce.data.columns.graph import NO_TOKENS, NO_WORDS, ring
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 
 LIMIT = 900_000  # characters of a graph in a model file, whose table of columns holds a million
 SPARSE = 0.25  # of the features are not 0, at most, where zeros are left out
-NAMED = 10
 ARRAYS = {"source": np.int32, "target": np.int32, "columns": np.int32, "values": np.float32, "row_starts": np.int32}
 
 
@@ -83,7 +83,7 @@ class Node(Column):
         """The number of each node. Raises InputError for what is none; all of them are named."""
         wrong = [text for text in texts if not (text.strip().isdecimal() and int(text) < self.nodes)]
         if wrong:
-            named = ", ".join(f'"{text[:40]}"' for text in wrong[:NAMED]) + (", …" if len(wrong) > NAMED else "")
+            named = ", ".join(f'"{text[:40]}"' for text in wrong[:PROBLEMS]) + (", …" if len(wrong) > PROBLEMS else "")
             raise InputError(f"expected the number of a node, from 0 to {self.nodes - 1}; got {named}.")
         return [[int(text)] for text in texts]
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import torch
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.core.registry import suggest
 from transduce.data.collate import NodeTargets, padded
-from transduce.data.columns.label import NAMED, Label
+from transduce.data.columns.label import Label
 from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.store import Ids
 from transduce.data.structures.labelled_trees import parse_labelled_tree
@@ -61,6 +62,6 @@ class NodeLabels(Label):
 
     def _check(self, names: Iterable[str]) -> None:
         if wrong := [name for name in dict.fromkeys(names) if name not in self._places and name != NO_LABEL]:
-            named = ", ".join(f'"{name[:60]}"' for name in wrong[:NAMED]) + (", …" if len(wrong) > NAMED else "")
-            known = ", ".join(self.labels[:NAMED]) + (", …" if len(self.labels) > NAMED else "")
+            named = ", ".join(f'"{name[:60]}"' for name in wrong[:PROBLEMS]) + (", …" if len(wrong) > PROBLEMS else "")
+            known = ", ".join(self.labels[:PROBLEMS]) + (", …" if len(self.labels) > PROBLEMS else "")
             raise InputError(f"expected labels among {known}; got {named}.{suggest(wrong[0], self.labels)}")

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
+from transduce.core.printable import PROBLEMS
 from transduce.data.columns.protocols import random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.structures.stories import StoryText, story_of
 
-NAMED = 10  # problems in a message
 SENTENCE = 6  # tokens of a sentence that is drawn
 
 
@@ -43,7 +43,7 @@ class Story(Tokens):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of what `story_of` reads. Raises InputError for anything else, naming the lines."""
-        return self.rows(every(story_of, texts, "line", NAMED))
+        return self.rows(every(story_of, texts, "line", PROBLEMS))
 
     def rows(self, read: Sequence[StoryText]) -> list[list[int]]:
         sentences = [each.sentences for each in read]

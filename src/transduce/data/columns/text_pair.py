@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from transduce.core.errors import every
+from transduce.core.printable import PROBLEMS
 from transduce.data.columns.tokens import Tokens
 from transduce.data.labelled import pair_of
-
-NAMED = 10  # problems in a message
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class TextPair(Tokens):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of pairs with a tab between. Raises InputError for anything else, naming the lines."""
-        pairs = every(pair_of, texts, "line", NAMED)
+        pairs = every(pair_of, texts, "line", PROBLEMS)
         sides = (self.tokenizer.encode(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         return [[*first, self.end, *second] for first, second in zip(*sides, strict=True)]
 

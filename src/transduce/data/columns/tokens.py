@@ -13,7 +13,7 @@ from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
-NAMED = ("before", "after", "never")  # keys of a column whose values are tokens
+TOKEN_KEYS = ("before", "after", "never")  # keys of a column whose values are tokens
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tokens(Column):
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
-        before, after, never = (_names(table, key, tokenizer) for key in NAMED)
+        before, after, never = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
         starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
         return cls(tokenizer, starts, ends, stream, before or (), after or (), never)
 
@@ -121,7 +121,9 @@ class Tokens(Column):
         return [(0, len(text))]
 
     def to_dict(self) -> dict[str, Any]:
-        named = {key: list(names) for key in NAMED if (names := getattr(self, key)) or (names == () and key == "never")}
+        named = {
+            key: list(names) for key in TOKEN_KEYS if (names := getattr(self, key)) or (names == () and key == "never")
+        }
         return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named}
 
 

@@ -12,6 +12,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
+from transduce.core.printable import NAMED
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import ColumnSpec, Specs, random_tokens
 from transduce.data.columns.tokens import Tokens
@@ -19,7 +20,6 @@ from transduce.data.store import Ids
 from transduce.data.structures.labelled_trees import LabelledTree, parse_labelled_tree
 
 MOST_PARTS = 1024  # that a node has
-NAMED = 5  # words of a message
 PHRASE = -1  # stands for the word of a node that has none
 
 

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError, every
 from transduce.core.padded import Padded
+from transduce.core.printable import PROBLEMS
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import Column, ColumnSpec, Specs, random_vectors
 from transduce.data.store import FloatRows, Ids
 
-SHOWN, NAMED = 60, 10  # characters of a wrong text in a message; how many are named
+SHOWN = 60  # characters of a wrong text in a message
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Vectors(Column):
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """(S, F) of each. Raises InputError for texts that are no such sequence; they are named."""
-        return every(self._rows, texts, "line", NAMED)
+        return every(self._rows, texts, "line", PROBLEMS)
 
     def decode(self, ids: Any) -> str:
         """The rows as JSON; whole numbers without a point."""

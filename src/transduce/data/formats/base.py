@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from transduce.core.errors import InputError
-from transduce.core.printable import listed
+from transduce.core.printable import NAMED, listed
 from transduce.data.files import count_lines
 
-NAMED = 5  # lines, or columns, of a message
 Key = int | str  # a column's number from 0, or its name
 Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in their order
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.core.printable import NAMED
 from transduce.data.files import read_lines
-from transduce.data.formats.base import NAMED, Format, Key, Row, named_lines
+from transduce.data.formats.base import Format, Key, Row, named_lines
 from transduce.data.tokenizers.patterns import SURROGATE
 
 NOTHING = object()  # what a line holds that is no JSON

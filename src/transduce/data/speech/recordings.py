@@ -15,13 +15,13 @@ from pydantic import Field, field_validator, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.core.printable import NAMED
 from transduce.core.registry import suggest
 from transduce.data.files import existing_file, fingerprint, read_lines
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARCHIVE, ARRAY, JOIN, members
 from transduce.data.speech.uploads import DATA
 
-NAMED = 5  # lines of a message
 Values = str | tuple[str, ...]
 
 

@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.data.files import read_lines, suffix_of
 from transduce.data.formats.base import check_once
 
 Whole = NDArray[np.int64]
-NAMED = 10  # problems in a message
 COLUMNS = ("node", "split", "label", "feature_indices", "features")
 MOST_NODES = 10_000_000
 MOST_FEATURES = 1_000_000
@@ -247,5 +247,5 @@ def folds_of(labels: Sequence[str], folds: int, seed: int) -> Whole:
 
 def _refuse(problems: list[str], named: str) -> None:
     if problems:
-        more = [f"{named}: {len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-        raise InputError([*problems[:NAMED], *more])
+        more = [f"{named}: {len(problems) - PROBLEMS:,} more lines like these."] if len(problems) > PROBLEMS else []
+        raise InputError([*problems[:PROBLEMS], *more])

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.data.files import read_whole
 
-NAMED = 10  # problems of a file in one message
 SEPARATORS = ("\t", "\n")
 
 
@@ -70,8 +70,8 @@ def read_squad(path: Path) -> list[Question]:
         twice = list(dict.fromkeys(each for each in ids if ids.count(each) > 1))
         problems.append(f'{len(twice):,} ids stand twice, such as "{twice[0]}"')
     if problems:
-        more = [f"and {len(problems) - NAMED:,} more"] if len(problems) > NAMED else []
-        raise InputError(f"{path}: {problem}." for problem in [*problems[:NAMED], *more])
+        more = [f"and {len(problems) - PROBLEMS:,} more"] if len(problems) > PROBLEMS else []
+        raise InputError(f"{path}: {problem}." for problem in [*problems[:PROBLEMS], *more])
     return found
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.core.printable import PROBLEMS
 from transduce.data.files import existing_file, read_lines
 from transduce.data.remote import located
 from transduce.data.speech.archives import tar_archive
 
-NAMED = 10  # problems of a file in one message
 SHOWN = 60  # characters of what is wrong
 ARCHIVE = re.compile(r"(.+?\.(?:tar|tgz|tar\.gz|tar\.xz|tar\.bz2)):(.+)")
 PARTS = ("train", "test", "valid", "validation", "dev")  # of a data set: no part of a task's name
@@ -140,8 +140,9 @@ def read_stories(source: StorySource) -> list[StoryQuestion]:
     problems: list[str] = []
     found = list(_questions(source, problems))
     if problems:
-        more = [f"{source.name}: {len(problems) - NAMED:,} more lines like these."] if len(problems) > NAMED else []
-        raise InputError([*problems[:NAMED], *more])
+        more = len(problems) - PROBLEMS
+        others = [f"{source.name}: {more:,} more lines like these."] if more > 0 else []
+        raise InputError([*problems[:PROBLEMS], *others])
     if not found:
         raise InputError(f"{source.name}: there is no question: expected lines such as 3 Where is Mary?<tab>bathroom.")
     return found

@@ -22,7 +22,7 @@
   };
 
   function form(scene, other) {
-    if (T.offline || scene.info.hears) return offlineForm(scene, other);
+    if (T.offline || scene.info.accepts_audio) return offlineForm(scene, other);
     const box = T.html("input", { type: "text", id: "sentence2", value: other.text, spellcheck: "false" });
     const model = modelSelect(scene, other);
     const send = (event) => (

@@ -23,7 +23,7 @@
   };
 
   /** The sentence box. known: {model, examples}. */
-  T.composer = (known) => (known.model.hears ? T.recorder(known) : sentenceBox(known));
+  T.composer = (known) => (known.model.accepts_audio ? T.recorder(known) : sentenceBox(known));
 
   function sentenceBox({ models, model, text }) {
     const box = T.html("textarea", {

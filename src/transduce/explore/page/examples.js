@@ -20,7 +20,7 @@
   /** Sentences to choose from: those in the offline file, else the model's own, else some in its language. */
   T.examples = (model) => {
     if (T.offline) return T.ask.examples(model.name);
-    if (model.hears) return T.sounds();
+    if (model.accepts_audio) return T.sounds();
     if (model.examples?.length) return model.examples;
     const language = String(model.source || model.target || "")
       .slice(0, 2)

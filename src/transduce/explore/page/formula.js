@@ -56,8 +56,8 @@
         word(T.say("steps.mask.where")),
       ),
     weigh: (d, j) =>
-      d.weighing && d.weighing !== "softmax"
-        ? row(sub(i("α"), i("j")), o("="), word(d.weighing), o("("), i("s"), o(")"), o("="), value(d.weights[j]))
+      d.normalizer && d.normalizer !== "softmax"
+        ? row(sub(i("α"), i("j")), o("="), word(d.normalizer), o("("), i("s"), o(")"), o("="), value(d.weights[j]))
         : row(
             sub(i("α"), i("j")),
             o("="),

@@ -109,7 +109,7 @@
     predict(scene);
     if (scene.problem && T.views[view].needs === "exploration") throw scene.problem;
     if (!scene.exploration && T.views[view].needs === "exploration") {
-      T.fill(place("view"), T.html("p", { class: "empty" }, T.say(info.hears ? "empty.sound" : "empty")));
+      T.fill(place("view"), T.html("p", { class: "empty" }, T.say(info.accepts_audio ? "empty.sound" : "empty")));
       return settle(place("view"));
     }
     return scene;

@@ -16,9 +16,9 @@
     T.fill(line, text);
   }
 
-  /** known: {models, model, text}; the model's `hears` says what it may be given. */
+  /** known: {models, model, text}; the model's `accepts_audio` says what it may be given. */
   T.recorder = ({ models, model, text }) => {
-    const { hears } = model;
+    const { accepts_audio } = model;
     const form = T.html(
       "form",
       { class: "composer recorder", on: { submit: (event) => (event.preventDefault(), named()) } },
@@ -35,10 +35,10 @@
       ),
       T.offline ? T.html("p", { class: "hint" }, T.say("recorder.offline")) : ways(model),
       T.html("p", { class: "hint", id: "recorder-told", role: "status" }),
-      !T.offline && hears.files ? fileName(text) : null,
+      !T.offline && accepts_audio.files ? fileName(text) : null,
       list(model, text),
     );
-    if (!T.offline && hears.rate) dropping(form, hears);
+    if (!T.offline && accepts_audio.rate) dropping(form, accepts_audio);
     return form;
   };
 
@@ -48,15 +48,15 @@
   };
 
   /** The button that records, the one that chooses a file, and what may be dropped. */
-  function ways({ hears }) {
-    if (!hears.rate) return T.html("p", { class: "hint" }, T.say("recorder.features"));
+  function ways({ accepts_audio }) {
+    if (!accepts_audio.rate) return T.html("p", { class: "hint" }, T.say("recorder.features"));
     const chooser = T.html("input", {
       type: "file",
       id: "sound-file",
       accept: "audio/*,.wav,.flac,.ogg",
       hidden: true,
       "aria-label": T.say("recorder.choose"),
-      on: { change: (event) => take(event.target.files[0], hears) },
+      on: { change: (event) => take(event.target.files[0], accepts_audio) },
     });
     const can = window.isSecureContext && navigator.mediaDevices?.getUserMedia && window.MediaRecorder;
     return T.html(
@@ -73,14 +73,14 @@
             id: "record",
             disabled: !can,
             "aria-pressed": String(Boolean(now)),
-            on: { click: () => (now ? finish() : record(hears)) },
+            on: { click: () => (now ? finish() : record(accepts_audio)) },
           },
           T.say(now ? "recorder.stop" : "recorder.record"),
         ),
         T.html("button", { type: "button", class: "quiet", id: "choose", on: { click: () => chooser.click() } }, T.say("recorder.choose")),
         chooser,
       ),
-      T.html("p", { class: "hint" }, T.say("recorder.drop", { seconds: T.short(hears.seconds) })),
+      T.html("p", { class: "hint" }, T.say("recorder.drop", { seconds: T.short(accepts_audio.seconds) })),
       can ? null : T.html("p", { class: "hint", id: "no-recording" }, T.say(window.isSecureContext ? "recorder.cannot" : "recorder.insecure")),
     );
   }
@@ -128,23 +128,23 @@
     );
   }
 
-  function dropping(form, hears) {
+  function dropping(form, accepts_audio) {
     const over = (on) => form.classList.toggle("over", on);
     form.addEventListener("dragover", (event) => (event.preventDefault(), over(true)));
     form.addEventListener("dragleave", () => over(false));
     form.addEventListener("drop", (event) => {
       event.preventDefault();
       over(false);
-      if (event.dataTransfer.files.length) take(event.dataTransfer.files[0], hears);
+      if (event.dataTransfer.files.length) take(event.dataTransfer.files[0], accepts_audio);
     });
   }
 
   /** A file that was chosen or dropped. */
-  async function take(file, hears) {
+  async function take(file, accepts_audio) {
     if (!file) return;
     if (!file.size) return tell(T.say("recorder.empty", { name: file.name }), true);
-    if (hears.bytes && file.size > hears.bytes)
-      return tell(T.say("recorder.large", { name: file.name, most: T.short(hears.bytes / 1e6) }), true);
+    if (accepts_audio.bytes && file.size > accepts_audio.bytes)
+      return tell(T.say("recorder.large", { name: file.name, most: T.short(accepts_audio.bytes / 1e6) }), true);
     try {
       const url = await T.dataUrl(file);
       show(T.keepSound(file.name, url));
@@ -155,7 +155,7 @@
 
   const REASONS = { NotAllowedError: "recorder.denied", NotFoundError: "recorder.none", NotReadableError: "recorder.busy" };
 
-  async function record(hears) {
+  async function record(accepts_audio) {
     let stream;
     try {
       stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
@@ -165,12 +165,12 @@
     const parts = [];
     const recorder = new MediaRecorder(stream);
     recorder.addEventListener("dataavailable", (event) => parts.push(event.data));
-    recorder.addEventListener("stop", () => done(new Blob(parts, { type: recorder.mimeType }), hears));
+    recorder.addEventListener("stop", () => done(new Blob(parts, { type: recorder.mimeType }), accepts_audio));
     const begun = performance.now();
-    now = { recorder, stream, timer: setInterval(() => tick(begun, hears.seconds), 100) };
+    now = { recorder, stream, timer: setInterval(() => tick(begun, accepts_audio.seconds), 100) };
     recorder.start();
     mark();
-    tick(begun, hears.seconds);
+    tick(begun, accepts_audio.seconds);
   }
 
   function tick(begun, most) {
@@ -204,10 +204,10 @@
   }
 
   /** What the browser recorded, at the model's own rate, in one channel. */
-  async function done(blob, hears) {
+  async function done(blob, accepts_audio) {
     try {
-      const decoded = await new OfflineAudioContext(1, 1, hears.rate).decodeAudioData(await blob.arrayBuffer());
-      const most = Math.floor(hears.seconds * decoded.sampleRate);
+      const decoded = await new OfflineAudioContext(1, 1, accepts_audio.rate).decodeAudioData(await blob.arrayBuffer());
+      const most = Math.floor(accepts_audio.seconds * decoded.sampleRate);
       const channels = T.range(decoded.numberOfChannels).map((each) => decoded.getChannelData(each));
       const samples = T.mean(channels).subarray(0, most);
       if (T.largest(samples) < QUIET) return tell(T.say("recorder.silent"), true);

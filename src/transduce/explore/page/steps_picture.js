@@ -84,7 +84,7 @@
       d.divisor && { kind: "scaled", step: "scale", width: NUMBER, title: `÷ √${T.short(d.divisor ** 2)}` },
       d.bias && { kind: "bias", step: "bias", width: NUMBER, title: T.say("step.bias.short") },
       !d.mask.every(Boolean) && { kind: "mask", step: "mask", width: NUMBER, title: T.say("step.mask") },
-      { kind: "weights", step: "weigh", width: BAR, title: d.weighing || "softmax" },
+      { kind: "weights", step: "weigh", width: BAR, title: d.normalizer || "softmax" },
       { kind: "v", step: "sum", width: long, title: "α · v" },
     ].filter(Boolean);
     let x = names + 8;

@@ -1,4 +1,4 @@
-"""Scores and weighings one number at a time, from the papers, in Python floats, for the tests of this room."""
+"""Scores and normalizers one number at a time, from the papers, in Python floats, for the tests of this room."""
 
 import itertools
 import math
