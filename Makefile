@@ -62,7 +62,7 @@ mutants: $(STAMP)
 
 # What pages promise: links and anchors, code, generated tables, notebooks.
 docs: $(STAMP)
-	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_examples.py tests/api/test_public_names.py
+	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/api/test_public_names.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

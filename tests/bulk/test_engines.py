@@ -12,7 +12,7 @@ from transduce.bulk import blocks
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.engine import LocalEngine, engine_of
 from transduce.bulk.job import Advance, BulkJob, Placement
-from transduce.bulk.predicting import outputs, wanted_row
+from transduce.bulk.predicting import constraints_row, outputs
 from transduce.bulk.scanning import scanner_on
 from transduce.bulk.scoring import scored
 from transduce.core.errors import InputError
@@ -72,8 +72,8 @@ def test_each_line_has_its_own_constraints(tmp_path: Path) -> None:
     teacher = translator()
     wanted = [Constraints(must=(("ba", "de"),)) if place % 3 == 1 else Constraints() for place in range(20)]
     lines = sentences(20)
-    expected = teacher.predict(lines, split="none", wanted=wanted)
-    rows = ({"text": line, "wanted": wanted_row(each)} for line, each in zip(lines, wanted, strict=True))
+    expected = teacher.predict(lines, split="none", constraints=wanted)
+    rows = ({"text": line, "constraints": constraints_row(each)} for line, each in zip(lines, wanted, strict=True))
     job = BulkJob("predict", {"load": {}, "predict": {"split": "none"}, "form": "text"}, [saved(tmp_path, teacher)])
     assert list(outputs(WorkerForEachBlock(), job, rows, lambda lines: None, print)) == [each.text for each in expected]
 

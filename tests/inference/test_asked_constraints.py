@@ -14,7 +14,7 @@ import transduce
 from random_models import language_model, sentences, translator
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
-from transduce.inference.constraints import ConstraintCompiler, Constraints, read_constraints, wanted_of_each
+from transduce.inference.constraints import ConstraintCompiler, Constraints, constraints_of_each, read_constraints
 from transduce.pipeline.pipeline import Pipeline
 from transduce.search.phrases import occurrences, plain
 from transduce.search.token_text import Spelling
@@ -142,7 +142,7 @@ def test_a_phrase_is_what_the_tokenizer_makes_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wants", "said"),
+    ("constraints", "said"),
     [
         ({"must": ["xyzzy"]}, 'line 1: "xyzzy" must appear, but cannot be written with the tokens of this model'),
         ({"must": ["ba de"], "must_not": ["de"]}, 'line 1: "ba de" must appear, but contains "de", which must not'),
@@ -158,7 +158,7 @@ def test_a_phrase_is_what_the_tokenizer_makes_of_it() -> None:
         ({"prefix": ["ba", "de"]}, "prefix: 2 texts for 1 inputs"),
         ({"must": ["ba"], "method": "greedy"}, 'method "greedy" does not look for phrases'),
         ({"prefix": "ba", "must_not": ["ba"]}, "has a prefix that holds a phrase that must not appear"),
-        ({"prefix": "ba", "wanted": [Constraints(prefix="de")]}, 'line 1: got two prefixes, "ba" and "de"'),
+        ({"prefix": "ba", "constraints": [Constraints(prefix="de")]}, 'line 1: got two prefixes, "ba" and "de"'),
     ],
 )
 def test_wants_that_cannot_be_are_refused(constraints: dict, said: str) -> None:
@@ -197,7 +197,7 @@ def test_a_file_of_wants(tmp_path: Path) -> None:
     lines = [{}, {"must": ["a b", ["c", "d"]], "must_not": ["e"], "prefix": "f"}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert read_constraints(path, 2) == [Constraints(), Constraints((("a b",), ("c", "d")), ("e",), "f")]
-    assert wanted_of_each(2, must=["a", ("b", "c")]) == [Constraints((("a",), ("b", "c")))] * 2
+    assert constraints_of_each(2, must=["a", ("b", "c")]) == [Constraints((("a",), ("b", "c")))] * 2
     with pytest.raises(InputError, match="has 2 lines for 3 inputs"):
         read_constraints(path, 3)
 

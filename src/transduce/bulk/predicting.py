@@ -21,7 +21,7 @@ Row = dict[str, Any]
 class PredictingWorker:
     """Holds a model, or an ensemble, and predicts.
 
-    A row has its "text", and may have an "id" and what is "wanted" of the output, as `wanted_row` writes it.
+    A row has its "text", and may have an "id" and "constraints" on the output, as `constraints_row` writes them.
 
     Args:
         settings: "load", of `transduce.load`; "predict", as `PredictionOptions.to_table` writes them; "form", a name in
@@ -50,8 +50,8 @@ class PredictingWorker:
         settings, options = self._settings, PredictionOptions.of(self._settings["predict"])
         if settings.get("part_seeds"):
             options = replace(options, search={**options.search, "seed": options.search["seed"] + block.number})
-        if any("wanted" in row for row in block.rows):
-            options = replace(options, wanted=[_constraints(row) for row in block.rows])
+        if any("constraints" in row for row in block.rows):
+            options = replace(options, constraints=[_constraints(row) for row in block.rows])
         return replace(options, first=0 if settings.get("parts") else block.first)
 
 
@@ -75,15 +75,15 @@ def _loaded(models: list[Path], use: dict[str, Any]) -> "LoadedModel":
     return load(models, **use)
 
 
-def wanted_row(wanted: "Constraints") -> list[Any]:
+def constraints_row(constraints: "Constraints") -> list[Any]:
     """Constraints for JSON."""
-    return [wanted.must, wanted.must_not, wanted.prefix]
+    return [constraints.must, constraints.must_not, constraints.prefix]
 
 
 def _constraints(row: Row) -> "Constraints":
     from transduce.inference.constraints import Constraints
 
-    must, must_not, prefix = row.get("wanted", ((), (), ""))
+    must, must_not, prefix = row.get("constraints", ((), (), ""))
     return Constraints(tuple(map(tuple, must)), tuple(must_not), prefix)
 
 

@@ -142,7 +142,7 @@ def predict(
         must=must or [],
         must_not=must_not or [],
         prefix=prefix,
-        wanted=_constraints(constraints, len(lines)) if constraints else None,
+        constraints=_constraints(constraints, len(lines)) if constraints else None,
         to=to,
         lattice=lattice,
         workers=1 if engine == "ray" else workers or 1,
@@ -156,7 +156,7 @@ def predict(
     else:
         how = {"predict": options.to_table(), "form": "json" if as_json else "text"}
         placed = _placed(loaded, models, load, how, engine == "ray", workers)
-        found = _in_bulk(placed, how, _rows(lines, names if as_json else [], options.wanted), len(lines))
+        found = _in_bulk(placed, how, _rows(lines, names if as_json else [], options.constraints), len(lines))
         write_lines(found if as_json or not names else _by_name(names, found), output)
 
 
@@ -285,14 +285,14 @@ def _placed(
 
 
 def _rows(
-    lines: Collection[str], names: list[str], wanted: "Sequence[Constraints] | None"
+    lines: Collection[str], names: list[str], constraints: "Sequence[Constraints] | None"
 ) -> "Iterator[dict[str, Any]]":
     """What is said of each line to who predicts it."""
-    from transduce.bulk.predicting import wanted_row
+    from transduce.bulk.predicting import constraints_row
 
     for place, line in enumerate(lines):
         named = {"id": names[place]} if names else {}
-        yield {"text": line, **named, **({"wanted": wanted_row(wanted[place])} if wanted else {})}
+        yield {"text": line, **named, **({"constraints": constraints_row(constraints[place])} if constraints else {})}
 
 
 def _in_bulk(placed: "Placement", how: dict[str, Any], rows: "Iterator[dict[str, Any]]", count: int) -> "Iterator[str]":

@@ -40,14 +40,14 @@ class Constraints:
         return bool(self.must or self.must_not or self.prefix)
 
 
-def both(constraints: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
+def merged(constraints: Sequence[Constraints], more: Sequence[Constraints]) -> list[Constraints]:
     """The constraints of both lists together, output by output.
 
     Raises:
         InputError: they are of different numbers of outputs, or both have a prefix for one.
     """
     if len(constraints) != len(more):
-        raise InputError(f"wanted: got {len(more)} for {len(constraints)} inputs; give one for each.")
+        raise InputError(f"constraints: got {len(more)} for {len(constraints)} inputs; give one for each.")
     problems = [
         f'line {number}: got two prefixes, "{one.prefix}" and "{other.prefix}"; give one.'
         for number, (one, other) in enumerate(zip(constraints, more, strict=True), 1)
@@ -61,7 +61,7 @@ def both(constraints: Sequence[Constraints], more: Sequence[Constraints]) -> lis
     ]
 
 
-def wanted_of_each(
+def constraints_of_each(
     count: int,
     must: Sequence[Must] | Sequence[list[Must]] = (),
     must_not: Sequence[str] | Sequence[list[str]] = (),
@@ -161,7 +161,7 @@ def _parsed(line: str) -> Constraints:
     if unknown or wrong:
         raise InputError(unknown + wrong)
     must = [tuple(each) if isinstance(each, list) else each for each in lists["must"]]
-    (wanted,) = wanted_of_each(1, [must], [lists["must_not"]], prefix)
+    (wanted,) = constraints_of_each(1, [must], [lists["must_not"]], prefix)
     return wanted
 
 
@@ -173,35 +173,35 @@ class ConstraintCompiler:
         self.spelling = Spelling(tokenizer.spellings())
         self._constraints: dict[Phrases, Constraint] = {}
 
-    def prefix(self, wanted: Constraints) -> list[int]:
+    def prefix(self, constraints: Constraints) -> list[int]:
         """The tokens of the prefix.
 
         Raises:
             InputError: it has characters or words that the tokenizer does not know.
         """
-        ids = self._encode(wanted.prefix)
+        ids = self._encode(constraints.prefix)
         if self.tokenizer.unknown in ids:
-            raise InputError(f'the prefix "{wanted.prefix}" {self._known_parts(ids)}.')
+            raise InputError(f'the prefix "{constraints.prefix}" {self._known_parts(ids)}.')
         return ids
 
-    def constraint(self, wanted: Constraints) -> Constraint | None:
+    def constraint(self, constraints: Constraints) -> Constraint | None:
         """The phrases; None where there are none.
 
         Raises:
             InputError: what must appear cannot be written with these tokens, or holds what must not appear.
         """
-        phrases = self.phrases(wanted)
+        phrases = self.phrases(constraints)
         if not phrases:
             return None
         if phrases not in self._constraints:
             self._constraints[phrases] = Constraint(phrases, self.spelling, self._encode)
         return self._constraints[phrases]
 
-    def phrases(self, wanted: Constraints) -> Phrases:
+    def phrases(self, constraints: Constraints) -> Phrases:
         """As the tokenizer writes them: in lower case, if it does so with all texts."""
-        must_not = tuple(dict.fromkeys(self._written(phrase) or plain(phrase) for phrase in wanted.must_not))
+        must_not = tuple(dict.fromkeys(self._written(phrase) or plain(phrase) for phrase in constraints.must_not))
         problems, must = [], []
-        for given in wanted.must:
+        for given in constraints.must:
             names = " / ".join(f'"{phrase}"' for phrase in given)
             written = [text for phrase in given if (text := self._written(phrase)) is not None]
             free = tuple(dict.fromkeys(text for text in written if not held(Phrases(must_not=must_not), text)))

@@ -67,7 +67,7 @@ def decode(
     pieces: Pieces,
     settings: Search,
     options: PredictionOptions,
-    wants: Sequence[Constraints] = (),
+    constraints: Sequence[Constraints] = (),
     unprompted: bool = False,
 ) -> list[Prediction]:
     """Predict an output for each piece, in order. One without tokens gives an empty prediction.
@@ -75,7 +75,7 @@ def decode(
     Args:
         pieces: of texts, whose numbers seed their samples.
         options: of these, those about speed are read, and `lattice`, `advance` and `on_step`.
-        wants: of each text, phrases that its output must or must not hold, and how it begins; none: of all nothing.
+        constraints: of each text, what its output must hold or not, and how it begins; none: nothing of any.
         unprompted: a text without tokens is a prompt of nothing, with which a language model begins.
 
     Raises:
@@ -84,7 +84,7 @@ def decode(
     """
     _check(searched, settings, options)
     texts, model, advance = pieces.read, searched.model, pieces.advancing(options.advance)
-    requests, predictions = _asked(searched.task, pieces, texts, settings, wants, unprompted)
+    requests, predictions = _asked(searched.task, pieces, texts, settings, constraints, unprompted)
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
     if advance:
@@ -202,7 +202,7 @@ def _asked(
     pieces: Pieces,
     texts: Sequence[str],
     settings: Search,
-    wants: Sequence[Constraints],
+    constraints: Sequence[Constraints],
     unprompted: bool,
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
@@ -210,12 +210,12 @@ def _asked(
     Raises:
         InputError: what is wanted cannot be; all such lines are named.
     """
-    demands = ConstraintCompiler(task.tokenizers["target"]) if any(wants) else None
+    demands = ConstraintCompiler(task.tokenizers["target"]) if any(constraints) else None
     requests: dict[int, Request] = {}
     predictions: dict[int, Prediction] = {}
     problems = []
     for place, (text, ids, owner) in enumerate(zip(texts, pieces.ids, pieces.owners, strict=True)):
-        line, wanted = pieces.first + owner, wants[owner] if wants else Constraints()
+        line, wanted = pieces.first + owner, constraints[owner] if constraints else Constraints()
         try:
             if not unprompted and (not len(ids) or not text.strip()):
                 predictions[place] = task.postprocess(_nothing(text, wanted, demands))
@@ -271,19 +271,19 @@ def _work(request: Request) -> int:
     return (0 if request.source is None else len(request.source)) + len(request.prefix)
 
 
-def _nothing(text: str, wanted: Constraints, demands: ConstraintCompiler | None) -> Prediction:
+def _nothing(text: str, constraints: Constraints, demands: ConstraintCompiler | None) -> Prediction:
     """What comes of a text without a token."""
-    lack = unmet(demands.phrases(wanted), "") if demands else ()
+    lack = unmet(demands.phrases(constraints), "") if demands else ()
     return replace(empty_prediction(text), unmet=lack)
 
 
-def _demanded(request: Request, wanted: Constraints, demands: ConstraintCompiler | None) -> Request:
+def _demanded(request: Request, constraints: Constraints, demands: ConstraintCompiler | None) -> Request:
     """The request with what is wanted of its output, which is checked for being possible."""
-    if demands is None or not wanted:
+    if demands is None or not constraints:
         return request
     if request.grammar is not None:
         raise InputError("the form of this output is fixed: leave out must, must_not and prefix.")
-    if wanted.prefix and request.source is None:
+    if constraints.prefix and request.source is None:
         raise InputError("a language model continues its text: put the prefix at the end of the text.")
-    prefix = [*request.prefix, *demands.prefix(wanted)]
-    return replace(request, prefix=prefix, constraint=demands.constraint(wanted))
+    prefix = [*request.prefix, *demands.prefix(constraints)]
+    return replace(request, prefix=prefix, constraint=demands.constraint(constraints))

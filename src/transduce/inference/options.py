@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from transduce.inference.protocols import Advance
     from transduce.search.request import OnStep
 
-OF_OUTPUTS = ("must", "must_not", "prefix", "wanted", "lattice", "on_step")
+OF_OUTPUTS = ("must", "must_not", "prefix", "constraints", "lattice", "on_step")
 """Options that need a search which goes step by step."""
-OF_THIS_CALL = ("wanted", "tell", "advance", "on_step", "first")
+OF_THIS_CALL = ("constraints", "tell", "advance", "on_step", "first")
 """Options that mean something in this process, or for these texts, alone."""
 
 
@@ -36,7 +36,7 @@ class PredictionOptions:
     must: "Sequence[Must] | Sequence[list[Must]]" = ()
     must_not: Sequence[str] | Sequence[list[str]] = ()
     prefix: str | Sequence[str] = ""
-    wanted: "Sequence[Constraints] | None" = None
+    constraints: "Sequence[Constraints] | None" = None
     to: str = ""
     lattice: bool = False
     workers: int = 1

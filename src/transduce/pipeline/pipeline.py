@@ -17,7 +17,7 @@ from transduce.data.tags import addressed
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.fused.pack import pack_all
 from transduce.fused.watch import FollowsWeights
-from transduce.inference.constraints import Constraints, Must, both, wanted_of_each
+from transduce.inference.constraints import Constraints, Must, constraints_of_each, merged
 from transduce.inference.decode import SearchedModel, SearchPredictor, decode
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.generates import generating
@@ -113,7 +113,7 @@ class Pipeline(FollowsWeights):
         must: Sequence[Must] | Sequence[list[Must]] = (),
         must_not: Sequence[str] | Sequence[list[str]] = (),
         prefix: str | Sequence[str] = "",
-        wanted: Sequence[Constraints] | None = None,
+        constraints: Sequence[Constraints] | None = None,
         to: str = "",
         lattice: bool = False,
         workers: int = 1,
@@ -133,7 +133,7 @@ class Pipeline(FollowsWeights):
         must: Sequence[Must] | Sequence[list[Must]] = (),
         must_not: Sequence[str] | Sequence[list[str]] = (),
         prefix: str | Sequence[str] = "",
-        wanted: Sequence[Constraints] | None = None,
+        constraints: Sequence[Constraints] | None = None,
         to: str = "",
         lattice: bool = False,
         workers: int = 1,
@@ -158,7 +158,7 @@ class Pipeline(FollowsWeights):
                 its limit without them has `ended` False, and the phrases are in `unmet`.
             must_not: phrases that may not appear, likewise.
             prefix: text whose tokens the output begins with, for all or for each.
-            wanted: the same three in one object for each text; what they and it want adds up.
+            constraints: the same three in one object for each text; what they and it want adds up.
             to: code of the language to write, of a model of several; its tag comes before the texts that have none.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
@@ -182,7 +182,7 @@ class Pipeline(FollowsWeights):
             must=must,
             must_not=must_not,
             prefix=prefix,
-            wanted=wanted,
+            constraints=constraints,
             to=to,
             lattice=lattice,
             workers=workers,
@@ -199,9 +199,9 @@ class Pipeline(FollowsWeights):
         tell, listed = options.tell, self.source_columns.joined(texts)
         listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
         settings = search_settings(self.recipe.search, options.search)
-        constraints = wanted_of_each(len(listed), options.must, options.must_not, options.prefix)
-        if options.wanted is not None:
-            constraints = both(constraints, options.wanted)
+        constraints = constraints_of_each(len(listed), options.must, options.must_not, options.prefix)
+        if options.constraints is not None:
+            constraints = merged(constraints, options.constraints)
         pieces = self.pieces(listed, options.split, options.long, constraints, options.first)
         if tell:
             how = (options.split, options.long, (), options.first)

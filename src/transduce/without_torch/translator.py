@@ -45,7 +45,7 @@ NAMES = {
     "must": "phrases that must appear",
     "must_not": "phrases that must not appear",
     "prefix": "a prefix",
-    "wanted": "constraints on outputs",
+    "constraints": "constraints on outputs",
     "lattice": "a lattice",
     "on_step": "a call after each token",
 }
