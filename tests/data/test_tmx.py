@@ -11,7 +11,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.formats.tmx import Tmx, tmx_languages
 from transduce.data.pair_files import PairFiles
-from transduce.planning.inputs import Named, resolve_inputs
+from transduce.data.pairs.inputs import Named, resolve_inputs
 
 HEAD = (
     '<?xml version="1.0" encoding="{}"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'

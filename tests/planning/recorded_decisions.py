@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from transduce.data.pairs.tags import Tags
 from transduce.planning.decisions import Size, decide, deserved_updates, schedule
 from transduce.planning.facts import Facts, SideFacts
-from transduce.planning.tags import Tags
 
 RECORD = Path(__file__).with_name("decisions.json")
 SIZES = [10, 200, 10_000, 1_000_000]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from recorded_decisions import CHINESE, COMMANDS, CORPORA, RECORD, SIZES, TEXT, corpora, decided
 
+from transduce.data.pairs.tags import Tags
 from transduce.planning.decisions import (
     Decision,
     Size,
@@ -18,7 +19,6 @@ from transduce.planning.decisions import (
     usual_size,
 )
 from transduce.planning.facts import SAMPLED, Facts
-from transduce.planning.tags import Tags
 from transduce.recipe.recipe import Recipe, parse_recipe
 
 

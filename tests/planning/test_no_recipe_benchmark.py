@@ -70,7 +70,7 @@ def test_a_recipe_and_none_are_compared_on_one_test(
 
 @pytest.mark.parametrize("name", ["multi30k-de-en", "tatoeba-zh-en", "g2p", "inflection", "aeslc", "scan"])
 def test_the_files_of_recipes_can_be_named_without_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from transduce.planning.inputs import is_data
+    from transduce.data.pairs.inputs import is_data
 
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     script = loaded("benchmarks/no_recipe.py")

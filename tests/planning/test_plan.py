@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from transduce.core.errors import InputError
+from transduce.data.pairs.inputs import Named
 from transduce.planning import plan
-from transduce.planning.inputs import Named
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.speed import Speed
 from transduce.training.display import Display

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from transduce.core.errors import InputError
 from transduce.core.overrides import apply_overrides
-from transduce.planning.inputs import Named, resolve_inputs
+from transduce.data.pairs.inputs import Named, resolve_inputs
 from transduce.planning.plan import make_plan
 from transduce.training.display import Display
 

@@ -21,10 +21,10 @@ from transduce.core.overrides import set_key
 from transduce.core.tables import columns_of
 from transduce.core.trust import allow_code
 from transduce.data.files import fingerprint
+from transduce.data.pairs.inputs import HELD_OUT, Named, names_data, resolve_inputs
+from transduce.data.pairs.languages import parse_languages
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
-from transduce.planning.inputs import HELD_OUT, Named, names_data, resolve_inputs
-from transduce.planning.languages import parse_languages
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.planned_run import planned_run, tell_taken
 from transduce.planning.promise import parse_minutes

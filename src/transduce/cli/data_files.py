@@ -8,7 +8,7 @@ import typer
 from transduce.cli.options import column
 
 if TYPE_CHECKING:
-    from transduce.planning.inputs import Named
+    from transduce.data.pairs.inputs import Named
 
 SourceFile = Annotated[
     Path | None,
@@ -76,8 +76,8 @@ def named_files(
     test_target: Path | None = None,
 ) -> "Named":
     """What the options name. Raises InputError for languages that are none."""
-    from transduce.planning.inputs import Named
-    from transduce.planning.languages import parse_languages
+    from transduce.data.pairs.inputs import Named
+    from transduce.data.pairs.languages import parse_languages
 
     columns = tuple(map(column, source_column or ()))
     to = None if target_column is None else column(target_column)

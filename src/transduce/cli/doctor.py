@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from transduce.data.pair_data import PairData
+    from transduce.data.pairs.inputs import Named
     from transduce.data.speech.recordings import Recordings
     from transduce.doctor import Cleaned, Report, ScannedFile
     from transduce.doctor.scan import Progress, Scanner
-    from transduce.planning.inputs import Named
     from transduce.recipe.recipe import Recipe
 
     Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
@@ -385,15 +385,15 @@ class ExaminedPairs:
 
 def is_data(path: Path, separator: str | None = None) -> bool:
     """Whether pairs lie at a path, where a recipe may be named too; separator: as of `looks_like_data`."""
-    from transduce.planning import inputs
+    from transduce.data.pairs import inputs
 
     return inputs.is_data(path) or inputs.looks_like_data(path, separator)
 
 
 def of_named(named: "Named") -> ExaminedPairs:
     """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
+    from transduce.data.pairs.inputs import named_inputs, pair_files
     from transduce.doctor.examine import sides_of
-    from transduce.planning.inputs import named_inputs, pair_files
 
     inputs = named_inputs(named)
     validation = {"validation": inputs.validation} if inputs.validation else {}
@@ -421,7 +421,8 @@ def files_of(corpora: list[ExaminedPairs]) -> Iterator[Path]:
 
 def recipe_at(path: Path, trust_code: bool = False) -> "Recipe":
     """A recipe, or that of a run directory. Raises InputError for anything else."""
-    from transduce.recipe.recipe import RESOLVED, load_recipe, load_run_recipe
+    from transduce.core.folders import RESOLVED
+    from transduce.recipe.recipe import load_recipe, load_run_recipe
 
     if path.is_dir():
         if not (path / RESOLVED).exists():

@@ -9,7 +9,7 @@ import typer
 from transduce.cli import data_files, options
 
 if TYPE_CHECKING:
-    from transduce.planning.inputs import Named
+    from transduce.data.pairs.inputs import Named
     from transduce.recipe.recipe import Recipe
     from transduce.runtime.process_group import ProcessGroup
     from transduce.training.display import Display
@@ -154,7 +154,7 @@ def _train_planned(
     since = monotonic()
     from transduce.core.overrides import apply_overrides
     from transduce.core.trust import allow_code
-    from transduce.planning.inputs import resolve_inputs
+    from transduce.data.pairs.inputs import resolve_inputs
     from transduce.planning.planned_run import planned_run, tell_taken
     from transduce.planning.promise import parse_minutes
     from transduce.runtime.allocator import keep_freed_memory
@@ -177,7 +177,7 @@ def _train_planned(
 
 def _is_data(name: str, separator: str | None = None) -> bool:
     """Whether pairs are named where a recipe may be; a file that is not there is told by its suffix."""
-    from transduce.planning.inputs import names_data
+    from transduce.data.pairs.inputs import names_data
 
     return "=" not in name and names_data(Path(name), separator)
 
@@ -223,7 +223,7 @@ def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
 def _of_run(recipe: Path, run: Path | None, finish: bool) -> tuple[Path, Path | None]:
     """A run directory, or the recipe that one holds, names both; any other recipe does not say where it was trained."""
     from transduce.core.errors import InputError
-    from transduce.recipe.recipe import RESOLVED
+    from transduce.core.folders import RESOLVED
     from transduce.training.run_directory import NOTED
 
     if recipe.is_dir():

@@ -17,7 +17,8 @@ def training_data(file: Path, recipe: Path | None, or_else: str, trust_code: boo
         InputError: no recipe, or none for translation.
     """
     from transduce.core.errors import InputError
-    from transduce.recipe.recipe import RESOLVED, load_recipe, load_run_recipe
+    from transduce.core.folders import RESOLVED
+    from transduce.recipe.recipe import load_recipe, load_run_recipe
     from transduce.tasks.base import pairs_of
 
     path = recipe or file.with_name(RESOLVED)

@@ -12,6 +12,8 @@ from transduce.core.destination import NO_FILES
 from transduce.core.errors import InputError
 from transduce.core.printable import NAMED
 
+RESOLVED = "recipe.toml"  # in a run directory
+
 
 def check_folder(folder: Path, own: Container[str] = (), why: str = "", option: str = "--run") -> None:
     """Refuses a folder with files that are not ours; one that is missing or empty is nobody's.

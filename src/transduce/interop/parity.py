@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import torch
 
 from transduce.core.errors import InputError
+from transduce.core.folders import RESOLVED
 from transduce.data.corpus import read_pairs, read_tagged_pairs
 from transduce.data.hold_out import TEST, VALIDATION, part_of
 from transduce.data.pair_data import HELD_OUT, PairData
 from transduce.inference.batches import by_length
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score
-from transduce.recipe.recipe import RESOLVED, load_run_recipe
+from transduce.recipe.recipe import load_run_recipe
 from transduce.tasks.base import pairs_of
 
 if TYPE_CHECKING:

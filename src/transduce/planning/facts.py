@@ -14,10 +14,10 @@ import regex
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.tags import Tags, tags_in
 from transduce.data.source_columns import separator_of
 from transduce.doctor.side_checks import LONG, LONG_TIMES_MEDIAN
 from transduce.inference.sentence_marks import WITHOUT_SPACES
-from transduce.planning.tags import Tags, tags_in
 from transduce.search.keys import DEFAULTS
 
 SAMPLED = 50_000  # pairs that are looked at closely, evenly spread

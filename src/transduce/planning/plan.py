@@ -10,6 +10,7 @@ from transduce.core.cache import cache_folder
 from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
+from transduce.data.pairs.inputs import Inputs, Named, pair_files, resolve_inputs
 from transduce.planning.decisions import (
     FEWEST_BETWEEN,
     VALIDATIONS,
@@ -22,7 +23,6 @@ from transduce.planning.decisions import (
     usual_size,
 )
 from transduce.planning.facts import Facts, facts_of
-from transduce.planning.inputs import Inputs, Named, pair_files, resolve_inputs
 from transduce.planning.promise import Promise, in_words, promise
 from transduce.planning.speed import Speed, measure
 from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe

@@ -16,8 +16,8 @@ from transduce.core.bounded_file import read_text
 from transduce.core.errors import InputError
 from transduce.core.run_paths import from_run, in_run
 from transduce.core.trust import check_code
+from transduce.data.pairs.inputs import HELD_OUT_FILES, Named
 from transduce.planning.decisions import Decision
-from transduce.planning.inputs import HELD_OUT_FILES, Named
 from transduce.planning.plan import TrainingPlan, make_plan
 from transduce.planning.promise import Promise, elapsed, in_words
 from transduce.runtime.event_log import REPORT

@@ -24,6 +24,7 @@ from transduce.core.bounded_toml import toml_file
 from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
+from transduce.core.folders import RESOLVED
 from transduce.core.model_file import NAME, NO_MODELS, find_model_file, parsed_tables, refuse_url
 from transduce.core.names import checked_name
 from transduce.core.overrides import apply_overrides
@@ -38,7 +39,6 @@ from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
 Table = dict[str, Any]
-RESOLVED = "recipe.toml"  # in a run directory
 BESIDE = ("data.json", "log.jsonl", "report.json", "plan.json", "checkpoints", NAME)  # what training leaves there
 REGULARIZES = {"dropout", "inner_dropout"}  # keys of [model] that change no weight
 

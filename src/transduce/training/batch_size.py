@@ -23,12 +23,13 @@ import torch
 
 from transduce.core.atomic import human_size
 from transduce.core.bounded_toml import toml_file
+from transduce.core.folders import RESOLVED
 from transduce.core.padded import Padded, nodes
 from transduce.data.batches import Batches, Rows
 from transduce.data.collate import Batch
 from transduce.data.store import BLOCK, Store
 from transduce.inference.inputs import batches_of
-from transduce.recipe.recipe import RESOLVED, Recipe
+from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import Task
 from transduce.tasks.protocols import TaskData
 from transduce.training.checkpoint import TrainingState

@@ -13,7 +13,7 @@ from transduce.core.atomic import write_json, write_text
 from transduce.core.bounded_file import read_text
 from transduce.core.bounded_toml import toml_file, toml_table, toml_text
 from transduce.core.errors import InputError
-from transduce.core.folders import check_folder, check_inside
+from transduce.core.folders import RESOLVED, check_folder, check_inside
 from transduce.core.model_file import find_model_file
 from transduce.core.names import checked_name
 from transduce.core.run_paths import from_run
@@ -21,7 +21,7 @@ from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
 from transduce.data.pair_files import FILES as PAIR_FILES
 from transduce.data.pair_files import SHORT
-from transduce.recipe.recipe import RESOLVED, Recipe, parse_recipe
+from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 
 NOTED = "data.json"

@@ -15,7 +15,7 @@ from transduce.data.corpus import TsvColumn, lines_of, read_pairs
 from transduce.data.formats import format_of
 from transduce.data.labelled import LabelledFile, read_labelled
 from transduce.data.pair_inputs import AskedColumns, Known, read_pair_inputs
-from transduce.planning.inputs import Named, pair_files, resolve_inputs
+from transduce.data.pairs.inputs import Named, pair_files, resolve_inputs
 
 Pairs = list[tuple[str, str]]
 PAIRS: Pairs = [("a cat", "paka"), ("“two”, dogs", 'c "d"'), ("N\0UL", "x\u2028y"), ("", "empty"), ("last", "mwisho")]

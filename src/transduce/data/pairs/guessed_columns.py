@@ -12,8 +12,8 @@ from transduce.core.errors import InputError
 from transduce.core.printable import SHOWN, listed
 from transduce.data.formats import Format, Key
 from transduce.data.formats.base import check_once
+from transduce.data.pairs.tags import tags_in
 from transduce.data.source_columns import BETWEEN_COLUMNS
-from transduce.planning.tags import tags_in
 
 LOOKED_AT = 200  # rows whose texts are compared
 GROUPED = 20_000  # rows in which tags are looked for

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.core.errors import InputError
+from transduce.core.folders import RESOLVED
 from transduce.core.languages import matching
 from transduce.core.model_file import refuse_url
 from transduce.data.corpus import read_pairs
@@ -22,14 +23,13 @@ from transduce.data.files import (
 from transduce.data.formats import format_name, format_of, is_table, suffixes
 from transduce.data.formats.tmx import tmx_languages
 from transduce.data.pair_files import FILES, PairFiles
-from transduce.data.remote import url_of
-from transduce.planning.guessed_columns import guessed_columns
-from transduce.planning.languages import (
+from transduce.data.pairs.guessed_columns import guessed_columns
+from transduce.data.pairs.languages import (
     language_of,
     languages_of_columns,
     plain_code,
 )
-from transduce.recipe.recipe import RESOLVED
+from transduce.data.remote import url_of
 
 PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
 

@@ -1,0 +1,1 @@
+"""Which files, columns and languages hold the pairs that somebody names."""
