@@ -103,8 +103,8 @@ def test_what_nobody_reads_is_dropped() -> None:
     for _ in range(100):
         branch = branch.append(KeyValue(*torch.randn(2, 40, GROUPS, 1, WIDTH)))
         branch = branch.reordered(torch.arange(8).repeat_interleave(5) * 5)  # the first of five wins every time
-    assert branch.family.columns <= 2 * branch.length + 5
-    assert branch.reordered(torch.arange(10)).family.groups.sources == 2
+    assert branch.tree.columns <= 2 * branch.length + 5
+    assert branch.reordered(torch.arange(10)).tree.groups.sources == 2
 
 
 def test_groups_are_put_together_and_taken_apart() -> None:

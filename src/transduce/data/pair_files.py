@@ -59,7 +59,7 @@ class PairFiles(Config):
     @model_validator(mode="before")
     @classmethod
     def _from_short(cls, given: Any) -> Any:
-        """`tsv = ".."` is a file with its format."""
+        """`tsv = ".."` is a file with its format, which is named where its suffix does not say it."""
         if not isinstance(given, dict) or given.keys().isdisjoint(SHORT):
             return given
         given = {key: value for key, value in given.items() if key not in SHORT or value not in (None, UNSET)}
@@ -68,8 +68,10 @@ class PairFiles(Config):
             return given
         if len(short) > 1 or given.get("file") is not None:
             raise ValueError(ONE_WAY)
-        rest = {key: value for key, value in given.items() if key not in SHORT}
-        return {**rest, "file": given[short[0]], "format": short[0]}
+        (name,), rest = short, {key: value for key, value in given.items() if key not in SHORT}
+        file = given[name]
+        said_by_suffix = isinstance(file, str) and format_name(Path(file)) == name
+        return {**rest, "file": file, **({} if said_by_suffix else {"format": name})}
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
