@@ -109,11 +109,11 @@ def test_workers_do_not_outlive_who_asked_for_them(tmp_path: Path) -> None:
     script = """
 import os, time
 from pathlib import Path
-from transduce.runtime.workers import each
+from transduce.runtime.workers import parallel_map
 def work(number):
     Path(f"{number}.pid").write_text(str(os.getpid()))
     time.sleep(60)
-list(each(work, 2, workers=2))
+list(parallel_map(work, 2, workers=2))
 """
     process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
     noted = [tmp_path / "0.pid", tmp_path / "1.pid"]

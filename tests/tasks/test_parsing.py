@@ -28,7 +28,7 @@ from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe
 from transduce.tasks.parsing import Parsing, ParsingConfig, ParsingData, TreebankFile, read_treebank
 
-NOUNS, VERBS, ADVERBS = ["cat", "dog", "bird"], ["sees", "accepts_audio", "likes"], ["often", "never"]
+NOUNS, VERBS, ADVERBS = ["cat", "dog", "bird"], ["sees", "hears", "likes"], ["often", "never"]
 
 
 def phrase(random_: random.Random, depth: int = 0) -> str:

@@ -147,7 +147,7 @@ def test_the_package_serves_under_its_own_name(package: Path) -> None:
         (["translate", str(MODEL)], "", 2, "choose from .*serve"),
         ([], "", 2, "required: verb"),
         (["--version"], "", 0, "transduce-runtime [0-9]"),
-        (["--help"], "", 0, r"VERB\s+--help"),
+        (["--help"], "", 0, r"COMMAND\s+--help"),
         (["serve", "--help"], "", 0, "--api-key-file"),
     ],
 )
