@@ -87,7 +87,7 @@ def train(folder: Path, recipe: str) -> Pipeline:
 
 def test_the_page_shows_a_recipe_for_each_file() -> None:
     assert sorted(name.removesuffix(".toml") for name in RECIPES) == [
-        *("my_format", "my_metric", "my_model", "my_score", "my_task", "my_normalizer")
+        *("my_format", "my_metric", "my_model", "my_normalizer", "my_score", "my_task")
     ]
     assert all(name.replace(".toml", ".py") in FILES for name in RECIPES)
 
@@ -103,7 +103,7 @@ def test_it_trains_and_predicts(folder: Path, recipe: str) -> None:
     mine = recipe.removesuffix(".toml")
     files = [files.reader for files in pipeline.recipe.data.train if getattr(files, "file", None)]
     used = [type(each) for each in (pipeline.task, *pipeline.model.modules(), *files)]
-    used += [tally.figure for tally in pipeline.task.tallies(["one"], ["one"]).values()]
+    used += [tally.aggregate for tally in pipeline.task.tallies(["one"], ["one"]).values()]
     assert any(each.__module__ == mine for each in used), f"{mine} was not used"
     OF_EACH.get(recipe, lambda pipeline: None)(pipeline)
 

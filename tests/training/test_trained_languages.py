@@ -137,7 +137,7 @@ def test_codes_are_whole_words_of_file_names(monkeypatch: pytest.MonkeyPatch) ->
     languages = loaded("benchmarks/languages.py")
     pronounced = load_recipe(ROOT / "recipes" / "g2p.toml")
     other = languages.of_language(pronounced, languages.found_code(pronounced, ["hun", "dut"], None), "arm_e")
-    assert (other.data.train[0].tsv, other.data.validation.tsv) == ("arm_e_train.tsv.gz", "arm_e_dev.tsv.gz")
+    assert (other.data.train[0].file, other.data.validation.file) == ("arm_e_train.tsv.gz", "arm_e_dev.tsv.gz")
     assert other.data.root == pronounced.data.root
     translated = load_recipe(ROOT / "recipes" / "multi30k-en-de.toml")
     french = languages.of_language(translated, languages.found_code(translated, ["de", "fr"], None), "fr")
