@@ -56,7 +56,7 @@ class Reverse(TextTask):
         return {"source": Tokens(tokenizer, ends=True), "target": Tokens(tokenizer, starts=True, ends=True)}
 
     def request(self, ids, search):
-        return Request(self.columns["source"].closed(ids), [], search.limit(len(ids)))
+        return Request(search.limit(len(ids)), self.columns["source"].closed(ids))
 
     def open(self, cache, tell):
         found = {name: self._dataset(file, cache) for name, file in self.held_out.items()}

@@ -89,7 +89,7 @@ def test_the_features_of_a_string_of_digits_are_those_of_its_digits_in_a_row(tmp
     task.data.test["fsdd"] = task.held_out["fsdd"].model_copy(update={"strings": few})
     pairs, store = listed(task)["fsdd"], features(task, "fsdd", tmp_path)
     assert len(pairs) == len(store) == 20
-    samples = [sum(len(task.hears.sound(part)) for part in name.split(" + ")) for name, _ in pairs]
+    samples = [sum(len(task.frames.sound(part)) for part in name.split(" + ")) for name, _ in pairs]
     assert store.lengths("source", 0).tolist() == [1 + (each - 200) // 80 for each in samples]  # 25 ms, every 10 ms
 
 

@@ -68,7 +68,7 @@ def test_a_training_that_reads_ahead_ends_with_the_same_bytes(
     from transduce.training.run import run_training
 
     recipe, asked = load_recipe(tiny_recipe), []
-    monkeypatch.setattr(loop, "pays", lambda device: asked.append(device) or True)
+    monkeypatch.setattr(loop, "worth_prefetching", lambda device: asked.append(device) or True)
     run_training(recipe, tmp_path / "run", Display(Console(quiet=True)))
     assert asked
     assert sha256(tmp_path / "run") == sha256(tiny_run)

@@ -99,10 +99,10 @@ class SpeechRecognition(TextTask):
 
     def __init__(self, config: SpeechRecognitionConfig, data: SpeechData, columns: Columns) -> None:
         super().__init__(config, data, columns)
-        accepts_audio = columns["source"]
-        assert isinstance(accepts_audio, Frames)
-        self.accepts_audio = replace(accepts_audio, root=self.root)
-        self.columns = {**columns, "source": self.accepts_audio}
+        frames = columns["source"]
+        assert isinstance(frames, Frames)
+        self.frames = replace(frames, root=self.root)
+        self.columns = {**columns, "source": self.frames}
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: SpeechData) -> Columns:
@@ -173,7 +173,7 @@ class SpeechRecognition(TextTask):
             "recordings": digest,
         }
         filters = FilterConfig(max_tokens=max_frames, max_ratio=NO_LIMIT)
-        columns = {**self.columns, "source": replace(self.accepts_audio, speed=speed)}
+        columns = {**self.columns, "source": replace(self.frames, speed=speed)}
         pace = _pace(tell, f"{located(self.root, file.file)}{'' if speed == 1 else f', at speed {speed}'}", last)
         return open_examples(file.paths(self.root), read, columns, filters, cache, settings, pace)
 
