@@ -25,7 +25,7 @@ import transduce
 from transduce.core.errors import InputError
 from transduce.core.names import checked_name
 from transduce.data.files import existing_file
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.recipe.recipe import Recipe, load_recipe, parse_recipe
 from transduce.runtime.settings import repeatable
 from transduce.training.display import Display

@@ -32,8 +32,8 @@ from typing import Any
 import transduce
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
-from transduce.data.pair_data import PairData
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_data import PairData
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.metrics.evaluate import tallies
 from transduce.metrics.paired import paired_bootstrap
 from transduce.metrics.tally import Tally

@@ -35,7 +35,7 @@ import transduce
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint, read_lines
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.metrics.evaluate import evaluate, tallies
 from transduce.metrics.paired import paired_bootstrap
 from transduce.planning.facts import facts_of

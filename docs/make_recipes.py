@@ -19,8 +19,8 @@ from transduce.data.corpus import TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.hold_out import HoldOut
 from transduce.data.labelled import LabelledFile
-from transduce.data.pair_data import PairData
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_data import PairData
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig

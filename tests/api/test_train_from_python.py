@@ -22,7 +22,7 @@ from trained import sha256, shown
 from transduce.api.train import TrainingUpdate
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
-from transduce.data.pair_inputs import known_of, read_pair_inputs
+from transduce.data.pairs.known_columns import known_of, read_pair_inputs
 from transduce.recipe.recipe import load_recipe
 from transduce.training.run import run_training
 

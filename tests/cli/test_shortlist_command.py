@@ -16,7 +16,7 @@ from forked import Run
 from transduce.core.model_file import load_model_file
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import TRAIN, VALIDATION
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.recipe.recipe import load_recipe
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")

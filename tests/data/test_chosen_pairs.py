@@ -11,7 +11,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import name_row, provenance, read_pairs, sampled_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.distillation.translations import training_sources
 from transduce.recipe.recipe import parse_recipe

@@ -26,7 +26,7 @@ from transduce.data.corpus import (
 )
 from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import Dropped, FilterConfig
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
 

@@ -13,7 +13,7 @@ import pytest
 
 from transduce.data.corpus import chosen_numbers
 from transduce.data.hold_out import VERSION, HoldOut, split_pairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.structures.graphs import folds_of
 from transduce.tasks.extractive_qa import _drawn
 

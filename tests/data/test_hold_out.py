@@ -13,7 +13,7 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.hold_out import LEFT_OUT, TEST, TRAIN, VALIDATION, HoldOut, Split, split_pairs
 from transduce.data.near_duplicates import NearDuplicatePairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.recipe.recipe import parse_recipe
 
 WORDS = [

@@ -26,7 +26,7 @@ from transduce.data.formats.csv import Csv
 from transduce.data.formats.jsonl import Jsonl
 from transduce.data.formats.tmx import tmx_languages
 from transduce.data.formats.tsv import Tsv
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 
 MEGABYTE = 1_000_000
 LINE = b"a" * 99 + b"\n"

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from transduce.core.errors import InputError
 from transduce.data.corpus import TsvColumn, lines_of, read_pairs
 from transduce.data.files import archived_names, fingerprint
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 
 PAIRS = [(1, "two dogs", "mbwa wawili"), (2, "a, b", 'c "d"')]
 

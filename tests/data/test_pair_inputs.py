@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from transduce.core.errors import InputError
-from transduce.data.pair_files import PairFiles
-from transduce.data.pair_inputs import AskedColumns, Known, known_of, read_asked, read_pair_inputs
+from transduce.data.pairs.known_columns import AskedColumns, Known, known_of, read_asked, read_pair_inputs
+from transduce.data.pairs.pair_files import PairFiles
 
 TMX = (
     '<tmx version="1.4"><header/><body><tu><tuv xml:lang="en-US"><seg>dog</seg></tuv><tuv xml:lang="sw"><seg>mbwa'

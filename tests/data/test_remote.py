@@ -14,7 +14,7 @@ from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint, read_lines, writing
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.remote import local_copy, located, matching_urls, url_of
 from transduce.data.shards import shards_of
 

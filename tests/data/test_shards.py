@@ -12,8 +12,8 @@ from transduce.core.errors import InputError
 from transduce.data import store as stores
 from transduce.data.batches import BatchConfig, Batches
 from transduce.data.corpus import TextFile
-from transduce.data.pair_data import PairData
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_data import PairData
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, write_store
 from transduce.tasks.encoding_processes import Encoding, opened

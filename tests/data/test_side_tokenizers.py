@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import train_pair_tokenizers
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 
 

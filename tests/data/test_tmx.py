@@ -10,8 +10,8 @@ import pytest
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.formats.tmx import Tmx, tmx_languages
-from transduce.data.pair_files import PairFiles
 from transduce.data.pairs.inputs import Named, resolve_inputs
+from transduce.data.pairs.pair_files import PairFiles
 
 HEAD = (
     '<?xml version="1.0" encoding="{}"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'

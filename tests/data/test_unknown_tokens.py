@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.translation import Translation, TranslationConfig
 

@@ -16,7 +16,7 @@ from transduce.core.atomic import write_json
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile, read_pairs
 from transduce.data.hold_out import TRAIN
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.tags import tags_of
 from transduce.distillation import translations
 from transduce.distillation.backtranslation import reverse_of

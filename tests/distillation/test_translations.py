@@ -16,7 +16,7 @@ from trained import lines_of
 from transduce.core.errors import InputError, Interrupted
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import TextFile
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.distillation import translations as module
 from transduce.distillation.translations import distil, training_sources
 from transduce.inference.options import PredictionOptions

@@ -8,7 +8,7 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.doctor import Finding, Report, Severity, examine, examine_text
 from transduce.doctor.examine import sides_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.doctor import Report, Severity, examine
 from transduce.doctor.examine import sides_of
 from transduce.doctor.shift import likeliest_states

@@ -15,7 +15,7 @@ from transduce.data.collate import padded
 from transduce.data.corpus import TextFile
 from transduce.data.encoding import open_pairs_store, open_text_store
 from transduce.data.filters import FilterConfig
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.likelihood import Likelihood, dataset_likelihood
 from transduce.pipeline.pipeline import Pipeline

@@ -17,7 +17,7 @@ from served import Server, serving
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.data.corpus import sampled_pairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.explore.offline import offline

@@ -18,7 +18,7 @@ from transduce.core.padded import Padded
 from transduce.data.collate import Batch, words
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.inference.likelihood import Likelihood, dataset_likelihood
 from transduce.objectives.masked_lm import MaskedLm, hide, hide_some
 from transduce.recipe.training import TrainingConfig

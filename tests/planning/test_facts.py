@@ -14,7 +14,7 @@ import regex
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs, train_pair_tokenizers
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.source_columns import BETWEEN_COLUMNS
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.planning.decisions import decide

@@ -9,9 +9,9 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
-from transduce.data.pair_files import PairFiles
 from transduce.data.pairs.inputs import Inputs, Named, is_data, looks_like_data, named_inputs, resolve_inputs
 from transduce.data.pairs.languages import language_of, parse_languages
+from transduce.data.pairs.pair_files import PairFiles
 
 ENGLISH, SWAHILI = ["two dogs", "a cat", "red"], ["mbwa wawili", "paka", "nyekundu"]
 

@@ -16,7 +16,7 @@ from served import serving
 from toy_trainings import trained_beside
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs, read_tagged_pairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.tags import addressed, languages_of, leading_tags, require_language, tags_of, with_tags
 from transduce.data.tokenizers.resegment import Resegmenter
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer

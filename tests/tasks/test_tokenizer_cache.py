@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.tasks.column_cache import cached_columns
 from transduce.tasks.language_modelling import LanguageModelling, LanguageModellingData

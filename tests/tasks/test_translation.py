@@ -11,7 +11,7 @@ import pytest
 from random_models import translator
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.search.settings import Search
 from transduce.tasks.translation import Translation, TranslationConfig

@@ -18,7 +18,7 @@ from trained import sha256, shown
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.hold_out import TEST, VALIDATION
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.recipe.recipe import load_recipe

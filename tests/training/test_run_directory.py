@@ -22,7 +22,7 @@ from transduce.cli.app import main
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.runtime.event_log import read_log

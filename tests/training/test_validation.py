@@ -14,7 +14,7 @@ from random_models import sentences, translator
 from scores import bleu
 from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import FilterConfig
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.likelihood import dataset_likelihood
 from transduce.recipe.training import TrainingConfig

@@ -145,7 +145,7 @@ def test_the_package_serves_under_its_own_name(package: Path) -> None:
         (["serve", "search.beam=2"], "", 2, "expected a run directory or a model file"),
         (["serve", str(MODEL), "search.coverage=0.5"], "", 2, "needs a search that goes step by step"),
         (["translate", str(MODEL)], "", 2, "choose from .*serve"),
-        ([], "", 2, "required: verb"),
+        ([], "", 2, "required: command"),
         (["--version"], "", 0, "transduce-runtime [0-9]"),
         (["--help"], "", 0, r"COMMAND\s+--help"),
         (["serve", "--help"], "", 0, "--api-key-file"),

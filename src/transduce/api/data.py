@@ -24,7 +24,7 @@ from transduce.core.registry import resolve
 from transduce.core.tables import columns_of
 from transduce.data.files import fingerprint
 from transduce.data.labelled import LabelledFile
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.training.run_directory import NOTED, make_folder
 
 FOLDER = "data"  # of a run, for the data that it was given

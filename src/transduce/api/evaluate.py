@@ -13,8 +13,8 @@ from transduce.core.errors import InputError
 from transduce.core.trust import allow_code
 from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.labelled import LabelledFile
-from transduce.data.pair_files import PairFiles
-from transduce.data.pair_inputs import AskedColumns
+from transduce.data.pairs.known_columns import AskedColumns
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.evaluation.evaluate import Settings, evaluate_texts
 from transduce.evaluation.result import Evaluation
 from transduce.evaluation.texts import Files, Texts, check_kinds, inputs_of, read_files

@@ -1,4 +1,4 @@
-"""The command `transduce`, with a file for each verb. Verbs import slow modules when they run, so --help is instant."""
+"""The command `transduce`: a file for each subcommand, which imports slow modules when it runs: --help is instant."""
 
 import gc
 import sys
@@ -34,7 +34,7 @@ GROUPS = {
     "First steps": ("demo",),
     "Train": ("train", "new", "distill", "translate-back", "shortlist"),
     "Use": ("predict", "generate", "serve", "export", "convert"),
-    "Judge": ("evaluate", "score", "compare"),
+    "Evaluate": ("evaluate", "score", "compare"),
     "Look inside": ("explore", "info", "runs"),
     "Data": ("doctor",),
 }
@@ -42,7 +42,7 @@ GROUPS = {
 OUTPUTS = ("-o", "--output", "--output-dir", "--out", "--dir", "--save")  # as other tools call where results go
 
 
-class VerbHelp(TyperCommand):
+class CommandHelp(TyperCommand):
     """A command whose docstring opens with one sentence and an indented example."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -67,16 +67,16 @@ class VerbHelp(TyperCommand):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-class Verbs(TyperGroup):
-    """The command with the verbs."""
+class Commands(TyperGroup):
+    """All commands."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """One section a group: each verb with its first sentence, and an example under it."""
+        """One section a group: each command with its first sentence, and an example under it."""
         for title, names in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(list(self._rows(names)))
         with formatter.section("Help for one of them"):
-            formatter.write_text("transduce VERB --help")
+            formatter.write_text("transduce COMMAND --help")
 
     def _rows(self, names: Sequence[str]) -> Any:
         width = max(map(len, self.commands))
@@ -93,7 +93,7 @@ def paragraphs(text: str | None) -> list[str]:
 
 app = typer.Typer(
     name="transduce",
-    cls=Verbs,
+    cls=Commands,
     help="Train a sequence model on your own data, see what its attention does, know how good it is, and ship it.",
     epilog="Exit codes: 0 for success, 1 for a failure, 2 for wrong input, 130 when interrupted.",
     no_args_is_help=True,
@@ -101,7 +101,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-VERBS = (
+COMMANDS = (
     train,
     new,
     predict,
@@ -121,8 +121,8 @@ VERBS = (
     runs,
     demo,
 )
-for verb in VERBS:
-    app.command(cls=VerbHelp)(verb)
+for command in COMMANDS:
+    app.command(cls=CommandHelp)(command)
 
 
 @app.callback(invoke_without_command=True)

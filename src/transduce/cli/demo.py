@@ -43,7 +43,7 @@ def demo(
     The corpus is built in, and its language pair is English to French.
     """
     from transduce.data.corpus import read_pairs
-    from transduce.data.pair_files import PairFiles
+    from transduce.data.pairs.pair_files import PairFiles
     from transduce.runtime.console import make_console
     from transduce.training.run_directory import check_directory, check_recipe
 

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -18,17 +18,15 @@ from transduce.core.printable import printable_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from transduce.data.pair_data import PairData
     from transduce.data.pairs.inputs import Named
     from transduce.data.speech.recordings import Recordings
     from transduce.doctor import Cleaned, Report, ScannedFile
+    from transduce.doctor.corpora import ExaminedPairs
     from transduce.doctor.scan import Progress, Scanner
     from transduce.recipe.recipe import Recipe
 
     Tests = tuple[Path | ScannedFile | None, Path | ScannedFile | None]
 
-
-Sides = tuple["ScannedFile", "ScannedFile"]
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 LINES_SHOWN = 5
@@ -142,6 +140,8 @@ def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
 
 
 def _corpus(named: "Named") -> "ExaminedPairs":
+    from transduce.doctor.corpora import of_named
+
     try:
         return of_named(named)
     except InputError as error:
@@ -188,6 +188,7 @@ def _incomparable(text: Path, test: Path | None) -> str:
 
 def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
     """All files that a recipe names."""
+    from transduce.doctor.corpora import of_data
     from transduce.tasks.base import pairs_of, task_class
 
     for output in cleans:
@@ -217,7 +218,7 @@ def _examine(
     if any(cleans) and len(corpora) > 1:
         raise InputError("--clean-source and --clean-target are for one corpus; name it with --source and --target.")
     for output in cleans:
-        check_output(output, [*files_of(corpora), *map(_path, tests)])
+        check_output(output, [*(file for each in corpora for file in each.files()), *map(_path, tests)])
     for note in (note for each in corpora for note in each.notes):
         tell(note)
     with libraries_on_stderr(), _progress([side.path for each in corpora for side in each.sides]) as progress:
@@ -374,49 +375,11 @@ def _findings_table(report: "Report") -> "Table":
     return table
 
 
-@dataclass(frozen=True)
-class ExaminedPairs:
-    """One training corpus. tests: the held-out sets by name, validation too. notes: what to tell, in sentences."""
-
-    sides: Sides
-    tests: dict[str, Sides] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
 def is_data(path: Path, separator: str | None = None) -> bool:
     """Whether pairs lie at a path, where a recipe may be named too; separator: as of `looks_like_data`."""
     from transduce.data.pairs import inputs
 
     return inputs.is_data(path) or inputs.looks_like_data(path, separator)
-
-
-def of_named(named: "Named") -> ExaminedPairs:
-    """What is named on the command line. Raises InputError for files that are missing, or not of two sides."""
-    from transduce.data.pairs.inputs import named_inputs, pair_files
-    from transduce.doctor.examine import sides_of
-
-    inputs = named_inputs(named)
-    validation = {"validation": inputs.validation} if inputs.validation else {}
-    held_out = validation | {f"test {name}": files for name, files in inputs.tests.items()}
-    tests: dict[str, Sides] = {name: sides_of(pair_files(files), Path()) for name, files in held_out.items()}
-    return ExaminedPairs(sides_of(pair_files(inputs.train), Path()), tests, inputs.notes)
-
-
-def of_data(data: "PairData") -> list[ExaminedPairs]:
-    """What a recipe names. Raises InputError for patterns that no files match."""
-    from transduce.doctor.examine import sides_of
-
-    root = Path(data.root)
-    validation = {"validation": data.validation} if data.validation else {}
-    held_out = validation | {f"test {name}": files for name, files in data.test.items()}
-    tests: dict[str, Sides] = {name: sides_of(files, root) for name, files in held_out.items()}
-    return [ExaminedPairs(sides_of(files, root), tests) for files in data.corpora()]
-
-
-def files_of(corpora: list[ExaminedPairs]) -> Iterator[Path]:
-    """All files of the corpora and of their own tests."""
-    for each in corpora:
-        yield from (side.path for sides in (each.sides, *each.tests.values()) for side in sides)
 
 
 def recipe_at(path: Path, trust_code: bool = False) -> "Recipe":

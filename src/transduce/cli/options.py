@@ -1,4 +1,4 @@
-"""Options shared by several verbs, each with the same meaning and help text everywhere."""
+"""Options shared by several commands, each with the same meaning and help text everywhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +10,7 @@ from transduce.search.keys import KEYS
 
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
-    from transduce.data.pair_inputs import AskedColumns
+    from transduce.data.pairs.known_columns import AskedColumns
 
 
 Tsv = Annotated[
@@ -103,7 +103,7 @@ def asked_columns(source: list[str] | None, target: str | None) -> "AskedColumns
     """The columns that the options name; None: they name none."""
     if not source and target is None:
         return None
-    from transduce.data.pair_inputs import AskedColumns
+    from transduce.data.pairs.known_columns import AskedColumns
 
     return AskedColumns(tuple(map(column, source or ())), None if target is None else column(target))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from transduce.bulk.job import Placement
     from transduce.cli.predictions import Write
     from transduce.data.input_file import InputFile
-    from transduce.data.pair_inputs import AskedColumns
+    from transduce.data.pairs.known_columns import AskedColumns
     from transduce.inference.constraints import Constraints
     from transduce.inference.loaded_model import LoadedModel
     from transduce.inference.options import PredictionOptions
@@ -202,7 +202,7 @@ def _inputs(model: "LoadedModel", path: Path, asked: "AskedColumns | None") -> "
         return model.read_inputs(path)
     if not asked and not is_table(path):
         return None
-    from transduce.data.pair_inputs import known_of, read_asked, read_pair_inputs
+    from transduce.data.pairs.known_columns import known_of, read_asked, read_pair_inputs
 
     return read_asked(path, model.config, asked) if asked else read_pair_inputs(path, known_of(model.config))
 

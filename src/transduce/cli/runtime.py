@@ -1,6 +1,6 @@
 """`transduce-runtime predict MODEL < sources > outputs`: the command of the package without torch.
 
-Its other verb is in `transduce.cli.runtime_serve`.
+Its other command is in `transduce.cli.runtime_serve`.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from transduce.version import __version__
 NAME = "transduce-runtime"
 
 
-def verbs() -> argparse.ArgumentParser:
-    """Of the command without a verb."""
+def commands() -> argparse.ArgumentParser:
+    """What `transduce-runtime` does when no command is named."""
     whole = argparse.ArgumentParser(
         prog=NAME,
         description="Translate with Transformers that Transduce trained, without torch.",
@@ -26,7 +26,7 @@ def verbs() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     whole.add_argument(
-        "verb",
+        "command",
         choices=["predict", "serve"],
         help=f"predict: lines of text. serve: over HTTP. Its options follow it; see {NAME} COMMAND --help.",
     )
@@ -105,12 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    verb = arguments[0] if arguments else ""
-    if verb == "predict":
+    command = arguments[0] if arguments else ""
+    if command == "predict":
         predict(parser().parse_intermixed_args(arguments[1:]))
-    elif verb == "serve":
+    elif command == "serve":
         from transduce.cli.runtime_serve import serve
 
         serve(NAME, arguments[1:])
     else:
-        verbs().parse_args(arguments)
+        commands().parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Options of `transduce-runtime` that several of its verbs have, for argparse."""
+"""Options of `transduce-runtime` that several of its commands have, for argparse."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ SEARCHED = ("--prune", "--shortlist")
 
 
 def parser(name: str) -> argparse.ArgumentParser:
-    """Of the verb's arguments, which are named as those of `transduce serve`. name: of the command."""
+    """Of the command's arguments, which are named as those of `transduce serve`. name: of the command."""
     whole = argparse.ArgumentParser(
         prog=f"{name} serve",
         description="Serve Transformers that translate over HTTP, without torch: LibreTranslate's API and our own.",

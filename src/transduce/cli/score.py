@@ -11,7 +11,7 @@ from transduce.cli import options
 if TYPE_CHECKING:
     from transduce.data.corpus import TsvColumn
     from transduce.data.input_file import InputFile
-    from transduce.data.pair_inputs import AskedColumns
+    from transduce.data.pairs.known_columns import AskedColumns
     from transduce.inference.likelihood import Likelihood
     from transduce.pipeline.pipeline import Pipeline
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transduce.data.pair_data import PairData
+    from transduce.data.pairs.pair_data import PairData
 
 
 def training_data(file: Path, recipe: Path | None, or_else: str, trust_code: bool = False) -> "PairData":

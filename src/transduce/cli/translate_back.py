@@ -43,7 +43,7 @@ def translate_back(
     from transduce.cli.text import tell
     from transduce.core.errors import InputError
     from transduce.data.corpus import TextFile
-    from transduce.data.pair_files import PairFiles
+    from transduce.data.pairs.pair_files import PairFiles
     from transduce.data.tags import checked_tag
     from transduce.distillation.translations import BACKTRANSLATION
 

@@ -16,7 +16,7 @@ from transduce.data.files import count_lines, fingerprint, read_lines, text_line
 from transduce.data.filters import Dropped
 from transduce.data.formats import Key
 from transduce.data.formats.tsv import Tsv
-from transduce.data.pair_files import FILES, PairFiles
+from transduce.data.pairs.pair_files import FILES, PairFiles
 from transduce.data.remote import located
 from transduce.data.source_columns import separator_of
 from transduce.data.store import Store

@@ -15,8 +15,8 @@ from transduce.data.corpus import LINES_NAMED, TextFile, read_tagged_pairs, read
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
 from transduce.data.hold_out import part_of
-from transduce.data.pair_files import PairFiles
-from transduce.data.pair_groups import Parts
+from transduce.data.pairs.pair_files import PairFiles
+from transduce.data.pairs.pair_groups import Parts
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store
 from transduce.data.tokenizers.resegment import cut_anew
 from transduce.data.tokenizers.tokenizer import Tokenizer

@@ -42,8 +42,8 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.files import fingerprint
 from transduce.data.near_duplicates import NearDuplicatePairs, normalized
-from transduce.data.pair_files import PairFiles
-from transduce.data.pair_groups import Links, Mask, PairGroups, Pairs, Parts, same_text, text_hash
+from transduce.data.pairs.pair_files import PairFiles
+from transduce.data.pairs.pair_groups import Links, Mask, PairGroups, Pairs, Parts, same_text, text_hash
 
 VERSION: Literal[2] = 2  # of the draw
 VERSIONS = (1, 2)

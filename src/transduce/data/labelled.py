@@ -26,7 +26,7 @@ from transduce.core.printable import NAMED
 from transduce.core.registry import check
 from transduce.data.formats import Format, Key, format_name, format_of
 from transduce.data.generated import drawn, generator
-from transduce.data.pair_files import tsv_options
+from transduce.data.pairs.pair_files import tsv_options
 from transduce.data.remote import located
 from transduce.data.structures.labelled_trees import EXAMPLE, read_labelled_trees
 

@@ -17,7 +17,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import find_model_file
 from transduce.data.corpus import TextFile
 from transduce.data.files import existing_file, fingerprint
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.distillation.stages import Stages
 from transduce.distillation.translations import BACKTRANSLATION, taught_pairs
 from transduce.recipe.recipe import Recipe, lay_over, parse_recipe

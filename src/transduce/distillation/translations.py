@@ -30,7 +30,7 @@ from transduce.core.errors import InputError
 from transduce.core.folders import check_folder, check_inside
 from transduce.data.corpus import TextFile, read_text
 from transduce.data.files import fingerprint, writing
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.tags import languages_of
 from transduce.inference.options import PredictionOptions
 from transduce.inference.protocols import Advance

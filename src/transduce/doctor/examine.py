@@ -8,7 +8,7 @@ import numpy as np
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.doctor.alignment import mended
 from transduce.doctor.characters import odd_bit
 from transduce.doctor.lines import LineSample, ScannedFile, as_text_file, column_of

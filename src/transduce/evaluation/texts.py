@@ -9,7 +9,7 @@ from transduce.data.corpus import TsvColumn, lines_of
 from transduce.data.files import text_lines
 from transduce.data.formats import format_name, is_table
 from transduce.data.input_file import InputFile
-from transduce.data.pair_inputs import AskedColumns, read_asked
+from transduce.data.pairs.known_columns import AskedColumns, read_asked
 from transduce.pipeline.pipeline import Pipeline
 
 NOBODY = "name a model, or outputs to score."

@@ -55,12 +55,12 @@ def described(
             "alone": task.drawn_alone,
         },
         "examples": _examples(provenance.get("examples")),
-        "accepts_audio": _hears(task),
+        "accepts_audio": _accepts_audio(task),
         "generates": _generates(task, recipe),
     }
 
 
-def _hears(task: Task) -> dict[str, Any] | None:
+def _accepts_audio(task: Task) -> dict[str, Any] | None:
     """What a model of speech is given: the rate of its sound, the longest recording; None if it reads text."""
     source = task.columns.get("source")
     if not isinstance(source, Frames):

@@ -19,7 +19,7 @@ from transduce.data.encoding import open_pairs_store
 from transduce.data.filters import NO_LIMITS, Dropped
 from transduce.data.hold_out import TRAIN, VALIDATION
 from transduce.data.lexicon import Lexicon
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.store import BLOCK, Store
 from transduce.data.tokenizers.tokenizer import Tokenizer
 

@@ -13,7 +13,7 @@ import regex
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.pairs.tags import Tags, tags_in
 from transduce.data.source_columns import separator_of
 from transduce.doctor.side_checks import LONG, LONG_TIMES_MEDIAN

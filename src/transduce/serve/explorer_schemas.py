@@ -292,7 +292,7 @@ class ShowsAnswer(BaseModel):
     alone: bool = Field(description="Whether that picture is all: what the model reads or writes is no text.")
 
 
-class HearsAnswer(BaseModel):
+class AcceptsAudioAnswer(BaseModel):
     """What recordings a model of speech is given: samples a second that it hears, the longest in seconds and in bytes.
 
     files: whether it also reads files of the machine, by name.
@@ -322,7 +322,7 @@ class DescribedAnswer(BaseModel):
     layers: list[PartAnswer]
     shows: ShowsAnswer
     examples: list[str] = Field(description="Short validation sources that the model file holds.")
-    accepts_audio: HearsAnswer | None
+    accepts_audio: AcceptsAudioAnswer | None
     generates: GeneratesAnswer | None
 
 

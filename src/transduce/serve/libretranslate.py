@@ -20,7 +20,7 @@ from transduce.inference.sentences import Segment, has_letters_or_digits, rejoin
 from transduce.serve.guards import right_key
 from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
-from transduce.serve.reading import Aside, refuse_half_characters, route_class
+from transduce.serve.reading import RunInThread, refuse_half_characters, route_class
 from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
 from transduce.serve.service import Service
 from transduce.serve.work import Answer, SearchOptions, WorkItem
@@ -69,7 +69,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def _asked(request: Request, run_in_thread: Aside) -> TranslateRequest:
+async def _asked(request: Request, run_in_thread: RunInThread) -> TranslateRequest:
     """The body, JSON or a form; what a form lacks may stand in the query, as with LibreTranslate.
 
     Raises:

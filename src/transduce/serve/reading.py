@@ -20,13 +20,13 @@ BESIDES = 1000  # commas and brackets that a body may have beside those in its t
 Result = TypeVar("Result")
 
 
-class Aside(Protocol):
+class RunInThread(Protocol):
     """Does something in a thread of its own; see `transduce.serve.service.Service.run_in_thread`."""
 
     async def __call__(self, do: Callable[[], Result]) -> Result: ...
 
 
-def route_class(run_in_thread: Aside, characters: int) -> type[APIRoute]:
+def route_class(run_in_thread: RunInThread, characters: int) -> type[APIRoute]:
     """A route that reads JSON with limits; FastAPI would read it on the event loop, and report every error.
 
     Args:

@@ -21,7 +21,7 @@ from transduce.data.columns.packed import one_vocabulary, tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.input_file import InputFile
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.remote import located
 from transduce.data.shards import shards_of
 from transduce.data.speech.recordings import Recordings

@@ -19,10 +19,10 @@ from transduce.data.encoding import open_examples, open_pairs_store, pairs_store
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, Split, part_of
 from transduce.data.input_file import InputFile
-from transduce.data.pair_data import PairData, held_out_names
-from transduce.data.pair_files import PairFiles
-from transduce.data.pair_groups import Parts
-from transduce.data.pair_inputs import Known, read_pair_inputs
+from transduce.data.pairs.known_columns import Known, read_pair_inputs
+from transduce.data.pairs.pair_data import PairData, held_out_names
+from transduce.data.pairs.pair_files import PairFiles
+from transduce.data.pairs.pair_groups import Parts
 from transduce.data.shards import grouped_shards
 from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
@@ -106,7 +106,7 @@ class Translation(TextTask):
         return TaskData(corpora, validation, tests, made_from, cuts=data.segmentations if data.bpe_dropout else 1)
 
     def read_inputs(self, path: Path) -> InputFile | None:
-        """The pairs of a .csv, .jsonl, .tmx or .tsv; see `transduce.data.pair_inputs`."""
+        """The pairs of a .csv, .jsonl, .tmx or .tsv; see `transduce.data.pairs.known_columns`."""
         data, languages = self.data, (self.config.source, self.config.target)
         files = [*data.test.values(), *([data.validation] if data.validation else []), *data.train]
         return read_pair_inputs(path, Known(files, self.root, languages))

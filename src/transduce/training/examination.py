@@ -24,8 +24,8 @@ from transduce.core.errors import InputError
 from transduce.data.character_profile import CharacterProfile, counted
 from transduce.data.corpus import about_pairs, read_pairs
 from transduce.data.files import fingerprint, read_blocks
-from transduce.data.pair_data import PairData
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_data import PairData
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.shards import sampled_shards
 from transduce.data.store import cache_key
 from transduce.doctor import Finding, Report, Severity, examine

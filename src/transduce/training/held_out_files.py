@@ -14,7 +14,7 @@ from pathlib import Path
 
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
-from transduce.data.pair_data import HELD_OUT, held_out_names
+from transduce.data.pairs.pair_data import HELD_OUT, held_out_names
 from transduce.data.tags import language_tag
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import pairs_of

@@ -7,7 +7,7 @@ from transduce.core.model_file import find_model_file
 from transduce.data.character_profile import CharacterProfile
 from transduce.data.corpus import sampled_pairs
 from transduce.data.files import fingerprint
-from transduce.data.pair_data import PairData
+from transduce.data.pairs.pair_data import PairData
 from transduce.data.shards import sampled_shards
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.recipe.recipe import Recipe

@@ -14,9 +14,9 @@ from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import TRAIN, part_of
-from transduce.data.pair_data import PairData
-from transduce.data.pair_files import PairFiles
-from transduce.data.pair_groups import Pairs, same_text
+from transduce.data.pairs.pair_data import PairData
+from transduce.data.pairs.pair_files import PairFiles
+from transduce.data.pairs.pair_groups import Pairs, same_text
 from transduce.data.store import cache_key
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import pairs_of

@@ -19,8 +19,8 @@ from transduce.core.names import checked_name
 from transduce.core.run_paths import from_run
 from transduce.data.files import fingerprint
 from transduce.data.hold_out import VERSIONS, HoldOut
-from transduce.data.pair_files import FILES as PAIR_FILES
-from transduce.data.pair_files import SHORT
+from transduce.data.pairs.pair_files import FILES as PAIR_FILES
+from transduce.data.pairs.pair_files import SHORT
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.training.checkpoint import FOLDER, PATTERN
 

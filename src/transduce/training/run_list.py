@@ -17,7 +17,7 @@ from transduce.core.bounded_file import read_bytes
 from transduce.core.bounded_toml import toml_table
 from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
-from transduce.data.pair_files import FILES, SHORT
+from transduce.data.pairs.pair_files import FILES, SHORT
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT
 from transduce.training.lock import is_held

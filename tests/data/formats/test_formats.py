@@ -8,14 +8,14 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from transduce.cli import doctor as examined
 from transduce.core.errors import InputError
 from transduce.core.registry import known
 from transduce.data.corpus import TsvColumn, lines_of, read_pairs
 from transduce.data.formats import format_of
 from transduce.data.labelled import LabelledFile, read_labelled
-from transduce.data.pair_inputs import AskedColumns, Known, read_pair_inputs
 from transduce.data.pairs.inputs import Named, pair_files, resolve_inputs
+from transduce.data.pairs.known_columns import AskedColumns, Known, read_pair_inputs
+from transduce.doctor import corpora
 
 Pairs = list[tuple[str, str]]
 PAIRS: Pairs = [("a cat", "paka"), ("“two”, dogs", 'c "d"'), ("N\0UL", "x\u2028y"), ("", "empty"), ("last", "mwisho")]
@@ -92,7 +92,7 @@ def train(path: Path, **named: tuple[str, str]) -> Pairs:
 
 
 def doctor(path: Path, **named: tuple[str, str]) -> Pairs:
-    source, target = examined.of_named(Named(path, **named)).sides  # type: ignore[arg-type]
+    source, target = corpora.of_named(Named(path, **named)).sides  # type: ignore[arg-type]
     sides = zip(source.raw_lines(), target.raw_lines(), strict=True)
     return [(one.decode(), two.decode()) for one, two in sides if one or two]
 

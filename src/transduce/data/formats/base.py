@@ -15,14 +15,23 @@ Row = tuple[int, list[str]]  # line number from 1, the columns asked for, in the
 class Format(ABC):
     """Files of rows of texts in columns.
 
-    counted: columns may be asked for by their numbers, from 0; else by name alone. sparse: a row may lack a column, as
-    an object may lack a key.
+    counted: columns may be asked for by their numbers, from 0; else by name alone.
+    sparse: a row may lack a column, as an object may lack a key.
+    languages: columns are languages, which are called by their codes.
+    row_per_line: the n-th row stands in the n-th line that is not blank, so that a part can be read alone.
     """
 
     counted = True
     sparse = False
+    languages = False
+    row_per_line = False
     what = "columns"
     """What a message calls its columns."""
+
+    @classmethod
+    def keyed(cls) -> bool:
+        """Whether its columns are keys of objects, of which the usual ones are "source" and "target"."""
+        return not cls.counted and not cls.languages
 
     @abstractmethod
     def columns(self, path: Path) -> Sequence[Key]:

@@ -13,6 +13,8 @@ from transduce.data.formats.jsonl import Jsonl, JsonLine, parsed
 class Json(Jsonl):
     """Read as a whole, as an array cannot be read in parts; the number of a row is its object's, from 1."""
 
+    row_per_line = False
+
     def objects(self, path: Path) -> Iterator[JsonLine]:
         """Each of the array. Raises InputError where the file is no JSON, or holds no array or several."""
         try:

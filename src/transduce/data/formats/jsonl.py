@@ -27,6 +27,7 @@ class Jsonl(Format):
 
     counted = False
     sparse = True
+    row_per_line = True
     what = "keys"
 
     def objects(self, path: Path) -> Iterator[JsonLine]:

@@ -20,8 +20,6 @@ ROWS = 1000  # that are read at once
 class Parquet(Format):
     """Its columns have names and types; a row is counted from 1."""
 
-    what = "columns"
-
     def columns(self, path: Path) -> list[str]:
         """Their names. Raises InputError where the file is none of Parquet."""
         with _opened(path) as file:

@@ -29,6 +29,7 @@ class Tmx(Format):
 
     counted = False
     sparse = True
+    languages = True
     what = "languages"
 
     def columns(self, path: Path) -> list[str]:

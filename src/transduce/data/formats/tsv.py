@@ -24,6 +24,8 @@ class Tsv(Format):
     With a header columns have names as well as numbers.
     """
 
+    row_per_line = True
+
     def __init__(self, separator: str = "\t") -> None:
         self.separator = separator
         self.what = "tab-separated columns" if separator == "\t" else f'columns separated by "{separator}"'

@@ -20,8 +20,6 @@ from transduce.data.limits import RATIO, REPETITIVE
 class Xlsx(Format):
     """Its first row is a header always. An empty cell is an empty text, an empty row is none."""
 
-    what = "columns"
-
     def header(self, path: Path) -> bool:
         """Always."""
         return True

@@ -21,14 +21,13 @@ from transduce.data.files import (
     suffix_of,
 )
 from transduce.data.formats import format_name, format_of, is_table, suffixes
-from transduce.data.formats.tmx import tmx_languages
-from transduce.data.pair_files import FILES, PairFiles
 from transduce.data.pairs.guessed_columns import guessed_columns
 from transduce.data.pairs.languages import (
     language_of,
     languages_of_columns,
     plain_code,
 )
+from transduce.data.pairs.pair_files import FILES, PairFiles
 from transduce.data.remote import url_of
 
 PARTS = {"validation": ("validation", "valid", "val", "dev"), "test": ("test",), "train": ("train",)}
@@ -249,7 +248,7 @@ def _one(named: Named) -> Inputs:
             return _parallel(named, [each for each in beside if each.is_file()])
     lasting_file(path)
     if is_table(path):
-        return _memory(named) if kind == ".tmx" else _table(named)
+        return _of_languages(named) if format_of(path).languages else _table(named)
     first = next(iter(read_lines(path)), "")
     if named.separator or "\t" in first:
         return _table(named)
@@ -280,10 +279,11 @@ def _table(named: Named) -> Inputs:
     return Inputs(_name(named.source, ("", "")), files, languages, notes=notes)
 
 
-def _memory(named: Named) -> Inputs:
+def _of_languages(named: Named) -> Inputs:
     """A translation memory, whose columns are languages: those that are named, or the only two."""
-    path, found = named.source, tmx_languages(named.source)
-    wanted = (*named.columns, named.target_column) if named.columns else named.languages or (*found,)
+    path = named.source
+    found = [*map(str, format_of(path).columns(path))]
+    wanted = (*named.columns, named.target_column) if named.columns else named.languages or found
     if len(wanted) != 2 or None in wanted:
         raise InputError(f"{path}: has units in {', '.join(found)}; say which are meant, as --languages en-sw.")
     source, target = (matching(str(each), found) for each in wanted)

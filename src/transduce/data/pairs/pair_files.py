@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from transduce.core.config import UNSET, Config
-from transduce.core.registry import check
+from transduce.core.registry import check, resolve
 from transduce.data.formats import Format, format_name, format_of, is_table
 from transduce.data.remote import located
 from transduce.data.tags import checked_tag, language_tag
@@ -83,7 +83,7 @@ class PairFiles(Config):
             raise ValueError(f"{unread[0]}: two files have no columns. Leave it out, or name file")
         if self.separator is not None and self.format_name != "tsv":
             raise ValueError(f"separator: {self.format_name} has its own. Leave it out, or name a tab-separated file")
-        if self.pairs is not None and self.file is not None and self.format_name not in ("tsv", "jsonl"):
+        if self.pairs is not None and self.file is not None and not self.kind.row_per_line:
             raise ValueError(f"pairs: {self.format_name} is read as a whole. Leave it out, or name tsv or jsonl")
         return self
 
@@ -97,8 +97,9 @@ class PairFiles(Config):
         named = [each for each in keys if isinstance(each, str)]
         if named and self.of_two_files:
             raise ValueError(f"two files have no columns; got {named[0]!r}")
-        if self.format_name == "tmx" and len(named) < len(keys):
-            raise ValueError('source_column, target_column: expected the languages of tmx, such as "en" and "sw"')
+        if self.kind.languages and len(named) < len(keys):
+            wanted = f'the languages of {self.format_name}, such as "en" and "sw"'
+            raise ValueError(f"source_column, target_column: expected {wanted}")
         counted = [key for key, usual in zip(keys, (0, 1), strict=False) if isinstance(key, int) and key != usual]
         if self.of_objects and (counted or 2 < len(keys) != len(named)):
             raise ValueError("source_column, target_column: objects have no columns to count; expected their names")
@@ -115,6 +116,13 @@ class PairFiles(Config):
         return "" if self.file is None else self.format or format_name(Path(self.file))
 
     @property
+    def kind(self) -> type[Format]:
+        """The class of the file's format; of one's own, which is imported by leave alone, what any has."""
+        name = self.format_name
+        found: type[Format] = Format if ":" in name or not name else resolve("data.formats", name)
+        return found
+
+    @property
     def reader(self) -> Format:
         """What reads the columns of one file. Raises InputError for a class that is not allowed."""
         assert self.file is not None
@@ -123,7 +131,7 @@ class PairFiles(Config):
     @property
     def of_objects(self) -> bool:
         """Whether the columns of its file are keys of objects, of which the usual ones have names."""
-        return self.format_name in ("jsonl", "json")
+        return self.file is not None and self.kind.keyed()
 
     @property
     def keys(self) -> tuple[int | str, ...]:

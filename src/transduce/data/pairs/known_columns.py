@@ -14,11 +14,10 @@ from transduce.core.printable import listed
 from transduce.data.files import existing_file, text_lines
 from transduce.data.formats import Format, Key, format_name, format_of, is_table, suffixes
 from transduce.data.input_file import InputFile
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.source_columns import separator_of
 
 ALONE: dict[str, Any] = {"pairs": None, "weight": 1.0, "to": None, "tag": None}  # what only the recipe's file has
-OBJECTS = ("jsonl", "json")
 TWO_FILES = "Write its sources and targets to two files, a text a line."
 
 
@@ -190,16 +189,16 @@ def _guessed(table: PairTable, known: Known) -> PairFiles:
         return _entry(table, between, source_column=keys[:-1], target_column=keys[-1])
     source, target = (_called(table, *each) for each in zip(("source", "target"), known.languages, strict=True))
     two = number == 1 and len(table.columns) == 2 and table.named
-    if two and table.kind != "tmx" and source is None:
+    if two and not table.format.languages and source is None:
         source = next((str(each) for each in table.columns if each != target), None) if target else None
     if source is not None and table.named:
         return _entry(table, between, source_column=source, target_column=target or "target")
     if table.format.counted and (not table.named or len(table.columns) <= number + 1):
         return _entry(table, between, source_column=tuple(range(number)), target_column=number)
-    if two and table.kind in OBJECTS and not target:
+    if two and table.format.keyed() and not target:
         first, second = table.columns
         return _entry(table, between, source_column=first, target_column=second)
-    if table.kind in OBJECTS:
+    if table.format.keyed():
         return _entry(table, between)
     names = " or ".join(each for each in ("source" if table.format.counted else "", known.languages[0]) if each)
     wanted = f"column {names}" if names else "the language that the model reads, which its recipe does not say"
@@ -214,9 +213,9 @@ def _entry(table: PairTable, between: str | None, **columns: Any) -> PairFiles:
 
 def _named_alike(table: PairTable, known: Known) -> tuple[Key, ...] | None:
     """The columns of a file of another kind in the recipe, if this table has its sources under these names."""
-    if not table.named or table.kind == "tmx":
+    if not table.named or table.format.languages:
         return None
-    named = [each.keys for each in known.files if each.format_name not in ("", "tmx")]
+    named = [each.keys for each in known.files if each.file is not None and not each.kind.languages]
     named = [keys for keys in named if all(isinstance(key, str) for key in keys)]
     return next((keys for keys in named if all(map(table.has, keys[:-1]))), None)
 
@@ -252,7 +251,7 @@ def _note(path: Path, files: PairFiles, table: PairTable, known: Known) -> str:
         return ""
     sides = zip(("source", "target"), known.languages, strict=True)
     called = any(_called(table, *each) for each in sides)
-    if isinstance(files.keys[0], str) and (table.kind not in OBJECTS or called or not table.has(files.keys[0])):
+    if isinstance(files.keys[0], str) and (not table.format.keyed() or called or not table.has(files.keys[0])):
         return ""
     number = len(files.sources)
     columns = "the first column was" if number == 1 else f"the first {number} columns were"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transduce.data.corpus import read_pairs
 from transduce.data.near_duplicates import Index, indices_of
-from transduce.data.pair_files import PairFiles
+from transduce.data.pairs.pair_files import PairFiles
 
 LOOKED_AT = 1000  # texts that say whether words are written apart
 LARGE = 5  # times as large as that of the median pair: such a group is not held out
