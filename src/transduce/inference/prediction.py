@@ -28,7 +28,7 @@ class Prediction:
     unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
         read; None = its file does not say.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
-    attend: what `attention` asks; whoever made the prediction fills it in. It is not part of what was predicted.
+    attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
     picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
     """
 
@@ -74,7 +74,7 @@ class Prediction:
         picture: Callable[["Prediction"], str] | None = None,
         unseen: float | None = None,
     ) -> "Prediction":
-        """The same, and its alternatives, whose `attention` asks `attend`, and which a notebook shows as `picture`."""
+        """The same, and its alternatives; `attend` computes their `attention`, a notebook shows them as `picture`."""
         alternatives = tuple(each.shown_by(attend, picture, unseen) for each in self.alternatives)
         return replace(self, attend=attend, picture=picture, unseen=unseen, alternatives=alternatives)
 

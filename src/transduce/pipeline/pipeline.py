@@ -158,7 +158,7 @@ class Pipeline(FollowsWeights):
                 its limit without them has `ended` False, and the phrases are in `unmet`.
             must_not: phrases that may not appear, likewise.
             prefix: text whose tokens the output begins with, for all or for each.
-            constraints: the same three in one object for each text; what they and it want adds up.
+            constraints: the same three in one object for each text, in addition to those above.
             to: code of the language to write, of a model of several; its tag comes before the texts that have none.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
