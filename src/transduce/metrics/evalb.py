@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError
-from transduce.core.printable import NAMED
+from transduce.core.printable import NAMED, first_of
 from transduce.data.structures.trees import EMPTY, EXAMPLE, SHOWN, WORD, ParseTree, parse_tree
 from transduce.metrics.score import References, checked_references
 from transduce.metrics.tally import Tally
@@ -100,7 +100,7 @@ def _label(label: str) -> str:
 
 def _read(references: Sequence[Sequence[str]]) -> Iterator[ParseTree]:
     if several := [str(line) for line, each in enumerate(references, 1) if len(each) > 1]:
-        named = ", ".join(several[:NAMED]) + (", …" if len(several) > NAMED else "")
+        named = first_of(several, NAMED)
         raise InputError(f"evalb: expected one tree as the reference of each output; got several (line {named}).")
     found, problems = [], []
     for line, (text,) in enumerate(references, 1):

@@ -14,7 +14,7 @@ from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.core.printable import NAMED
+from transduce.core.printable import NAMED, quoted
 from transduce.core.registry import resolve
 from transduce.data.columns import Columns, Specs
 from transduce.data.columns.packed import one_vocabulary, tokenizers_of
@@ -301,7 +301,7 @@ class LabelTask(Task):
         """Tells which labels only one example of training has: often what is no label, such as a part of a text."""
         once = sorted(label for label, count in counts.items() if count == 1)
         if once:
-            named = ", ".join(f'"{label[:SHOWN]}"' for label in once[:NAMED]) + (", …" if len(once) > NAMED else "")
+            named = quoted(once, NAMED, SHOWN)
             what = "1 label has" if len(once) == 1 else f"{len(once):,} labels have"
             tell(f"{path}: {what} one example in training, which teaches next to nothing ({named}). Is it meant?")
 

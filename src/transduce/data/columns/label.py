@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.core.printable import PROBLEMS
+from transduce.core.printable import PROBLEMS, first_of, quoted
 from transduce.core.registry import suggest
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
@@ -61,8 +61,8 @@ class Label(Column):
         wanted = [text.strip() for text in texts]
         wrong = list(dict.fromkeys(text for text in wanted if text not in self._places))
         if wrong:
-            named = ", ".join(f'"{text[:60]}"' for text in wrong[:PROBLEMS]) + (", …" if len(wrong) > PROBLEMS else "")
-            known = ", ".join(self.labels[:PROBLEMS]) + (", …" if len(self.labels) > PROBLEMS else "")
+            named = quoted(wrong, PROBLEMS)
+            known = first_of(self.labels, PROBLEMS)
             raise InputError(f"expected one of the labels {known}; got {named}.{suggest(wrong[0], self.labels)}")
         return [[self._places[text]] for text in wanted]
 

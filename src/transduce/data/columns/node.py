@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
-from transduce.core.printable import PROBLEMS
+from transduce.core.printable import PROBLEMS, quoted
 from transduce.data.columns.graph import NO_TOKENS, NO_WORDS, ring
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
@@ -83,7 +83,7 @@ class Node(Column):
         """The number of each node. Raises InputError for what is none; all of them are named."""
         wrong = [text for text in texts if not (text.strip().isdecimal() and int(text) < self.nodes)]
         if wrong:
-            named = ", ".join(f'"{text[:40]}"' for text in wrong[:PROBLEMS]) + (", …" if len(wrong) > PROBLEMS else "")
+            named = quoted(wrong, PROBLEMS, 40)
             raise InputError(f"expected the number of a node, from 0 to {self.nodes - 1}; got {named}.")
         return [[int(text)] for text in texts]
 

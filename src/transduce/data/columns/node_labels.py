@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 
 from transduce.core.errors import InputError
-from transduce.core.printable import PROBLEMS
+from transduce.core.printable import PROBLEMS, first_of, quoted
 from transduce.core.registry import suggest
 from transduce.data.collate import NodeTargets, padded
 from transduce.data.columns.label import Label
@@ -62,6 +62,6 @@ class NodeLabels(Label):
 
     def _check(self, names: Iterable[str]) -> None:
         if wrong := [name for name in dict.fromkeys(names) if name not in self._places and name != NO_LABEL]:
-            named = ", ".join(f'"{name[:60]}"' for name in wrong[:PROBLEMS]) + (", …" if len(wrong) > PROBLEMS else "")
-            known = ", ".join(self.labels[:PROBLEMS]) + (", …" if len(self.labels) > PROBLEMS else "")
+            named = quoted(wrong, PROBLEMS)
+            known = first_of(self.labels, PROBLEMS)
             raise InputError(f"expected labels among {known}; got {named}.{suggest(wrong[0], self.labels)}")

@@ -12,7 +12,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
-from transduce.core.printable import NAMED
+from transduce.core.printable import NAMED, quoted
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import ColumnSpec, Specs, random_tokens
 from transduce.data.columns.tokens import Tokens
@@ -65,7 +65,7 @@ class TreeNodes(Tokens):
         words = list(dict.fromkeys(word for tree in trees if tree for word in tree.words if word is not None))
         ids = dict(zip(words, self.tokenizer.encode(list(map(as_token, words))), strict=True))
         if wrong := [word for word, each in ids.items() if len(each) != 1]:
-            named = ", ".join(f'"{word[:30]}"' for word in wrong[:NAMED]) + (", …" if len(wrong) > NAMED else "")
+            named = quoted(wrong, NAMED, 30)
             raise InputError(
                 f"expected one token for each word of a tree; the tokenizer makes none or several of {named}. "
                 'Use [tokenizer] kind = "whitespace".'

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from transduce.core.errors import InputError
-from transduce.core.printable import NAMED, listed
+from transduce.core.printable import NAMED, first_of, listed
 from transduce.data.files import count_lines
 
 Key = int | str  # a column's number from 0, or its name
@@ -111,5 +111,5 @@ def too_short(path: Path, wanted: int, lines: Sequence[int], what: str = "column
 
 def named_lines(numbers: Sequence[int]) -> str:
     """The first of them, for a message."""
-    named = ", ".join(map(str, numbers[:NAMED])) + (", …" if len(numbers) > NAMED else "")
+    named = first_of(numbers, NAMED)
     return f"line {named}" if len(numbers) == 1 else f"lines {named}"

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
-from transduce.core.printable import NAMED
+from transduce.core.printable import NAMED, first_of
 from transduce.core.registry import suggest
 from transduce.data.files import existing_file, fingerprint, read_lines
 from transduce.data.remote import located
@@ -217,7 +217,7 @@ def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
             name = f"{file.features}:{found['start']}:{found['frames']}" if file.features else found["audio"]
             yield Recording(line, name, found["text"])
     if short:
-        lines = ", ".join(map(str, short[:NAMED])) + (", …" if len(short) > NAMED else "")
+        lines = first_of(short, NAMED)
         raise InputError(f"{path}: expected {least + 1} tab-separated columns; line {lines} has fewer.")
 
 
