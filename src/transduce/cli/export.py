@@ -49,7 +49,7 @@ def export(
     ] = False,
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Write a model in a format that other programs run, and check that it says the same there.
+    """Write a model in a format that other programs run, and check that outputs match.
 
         transduce export runs/my --to ctranslate2
 
