@@ -215,13 +215,13 @@ def _refuse_planning(**arguments: Any) -> None:
 def _watching(recipe: Recipe, callbacks: list[Callback]) -> Watch | None:
     """What the display tells all callbacks by; None where there are none."""
 
-    def told(progress: Progress, loss: float, rate: float, speed: float) -> None:
+    def watch(progress: Progress, loss: float, rate: float, speed: float) -> None:
         updates, best = recipe.training.updates, dict(progress.best)
         event = TrainingUpdate(progress.update, updates, loss, rate, speed, progress.seconds, best)
         for each in callbacks:
             each(event)
 
-    return told if callbacks else None
+    return watch if callbacks else None
 
 
 def _prepared(

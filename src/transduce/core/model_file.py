@@ -284,8 +284,8 @@ def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor
         raise InputError(problems)
 
 
-def _type_of(each: "Tensor | TensorInfo") -> str:
-    return DTYPES[each.dtype][0] if isinstance(each, TensorInfo) else str(each.dtype).removeprefix("torch.")
+def _type_of(tensor: "Tensor | TensorInfo") -> str:
+    return DTYPES[tensor.dtype][0] if isinstance(tensor, TensorInfo) else str(tensor.dtype).removeprefix("torch.")
 
 
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
@@ -311,9 +311,9 @@ def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor]
     return found[LEXICON[0]], found[LEXICON[1]]
 
 
-def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
+def _is_of(tensor: "Tensor", axes: int, minimum: int) -> bool:
     is_table = str(tensor.dtype).endswith("int32") and tensor.ndim == axes and 0 not in tensor.shape
-    return is_table and int(tensor.min()) >= least
+    return is_table and int(tensor.min()) >= minimum
 
 
 def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":

@@ -43,7 +43,7 @@ class ForeignFolder:
         value = self.config.get(key)
         value = default if value is None else value
         if value is None or not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-            raise InputError(f"{self.path / 'config.json'}: {key}: expected {_said(kind)}; got {value!r:.80}.")
+            raise InputError(f"{self.path / 'config.json'}: {key}: expected {_kind_name(kind)}; got {value!r:.80}.")
         return value
 
     def size(self, key: str, default: int | None = None) -> int:
@@ -110,7 +110,7 @@ class ForeignFolder:
         raise InputError(f"{self.path}: there is no {WEIGHTS}.")
 
 
-def _said(kind: type | tuple[type, ...]) -> str:
+def _kind_name(kind: type | tuple[type, ...]) -> str:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
     return " or ".join(dict.fromkeys(names.get(each, each.__name__) for each in kinds))

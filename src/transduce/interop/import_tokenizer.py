@@ -130,7 +130,7 @@ def of_sentencepiece(
 
 
 def _unigram(
-    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], apart: set[str]
+    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], added: set[str]
 ) -> dict[str, Any]:
     """Tokens that are no pieces score as an unknown character if they are one, and else so low that they never win."""
     least = min(scores.values(), default=0.0)
@@ -139,7 +139,7 @@ def _unigram(
         name = names.get(index, f"<unused {index}>")
         score = scores.get(name)
         if score is None:
-            single = len(name) == 1 and name not in apart
+            single = len(name) == 1 and name not in added
             score = least - UNKNOWN_PENALTY if single else least - 100 * UNKNOWN_PENALTY
         vocabulary.append([name, score])
     unknown = next(index for index, name in names.items() if name == "<unk>")
@@ -147,7 +147,7 @@ def _unigram(
 
 
 def _bpe(
-    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], apart: set[str]
+    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], added: set[str]
 ) -> dict[str, Any]:
     """Every pair of pieces whose union is a piece, the best scored union first."""
     places = {piece.text: place for place, piece in enumerate(model.pieces)}

@@ -215,9 +215,9 @@ class _Acrostic:
                 stream.show(self.separator.join(lines))
         return judged(self.pipeline, self.acrostic, self.separator.join(lines))
 
-    def _line(self, begun: list[str], number: int) -> str:
-        """The line that the last of `begun` begins."""
-        place, before = len(begun) - 1, self.separator.join(begun)
+    def _line(self, lines: list[str], number: int) -> str:
+        """The line that the last of `lines` begins."""
+        place, before = len(lines) - 1, self.separator.join(lines)
 
         def look(step: Step) -> None:
             found = self.tokenizer.decode(step.tokens[0].tolist()).split(self.separator)

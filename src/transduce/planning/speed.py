@@ -158,14 +158,14 @@ def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search,
     return of_a_batch(translate, limit)
 
 
-def of_a_batch(each: Callable[[int], float], limit: float) -> float:
-    """Seconds a sentence where many are translated at once; each: the same for so many.
+def of_a_batch(seconds_for: Callable[[int], float], limit: float) -> float:
+    """Seconds a sentence where many are translated at once; seconds_for: the same for so many.
 
     Without time for many, it follows from few.
     """
-    few = FEW * each(FEW)
+    few = FEW * seconds_for(FEW)
     if few + TOGETHER * few < limit:
-        return each(MANY)
+        return seconds_for(MANY)
     return TOGETHER * few / MANY
 
 

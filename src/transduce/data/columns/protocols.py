@@ -135,7 +135,7 @@ class Column(ABC):
     def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
 
-    def heard(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
+    def encode_audio(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
         """(S, F) of each, where an input is cut between its frames; None = it is text, or is not cut.
 
         Raises:
