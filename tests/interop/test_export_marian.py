@@ -22,8 +22,7 @@ from random_models import language_model, model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
-from transduce.interop.export_marian import export_marian
-from transduce.interop.marian_engine import MarianEngine
+from transduce.interop.export_marian import MarianEngine, export_marian
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from transduce.pipeline.pipeline import Pipeline

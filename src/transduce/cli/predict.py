@@ -175,7 +175,6 @@ def _loaded(
 
 
 def _lines(source: Path | None, text: str | None, file: "InputFile | None") -> Collection[str]:
-    """The inputs."""
     from transduce.cli.text import source_lines
 
     if text is not None:
@@ -243,7 +242,6 @@ def _check(
 
 
 def _answer(model: "LoadedModel", options: "PredictionOptions", as_json: bool, below: "Draw | None") -> None:
-    """Answer lines at the terminal."""
     from transduce.cli.predictions import answer, writer
     from transduce.cli.text import tell
 

@@ -69,7 +69,6 @@ def measure(recipe: Recipe, display: Display, seconds: float = math.inf) -> Spee
 
 
 def _update(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, limit: float) -> float:
-    """Seconds of an update."""
     batches = data.batches(recipe.batch, recipe.training.seed)
     load = batches_of(batches.stores, task.columns, device())
     precision = resolve_precision(recipe.training.precision, device())
