@@ -272,7 +272,7 @@ def _table(recipe: Any, overrides: Mapping[str, Any], trust_code: bool) -> tuple
         allow_code(table)
     elif isinstance(recipe, str | PathLike):
         path = Path(recipe)
-        table, where = read_table(path, trusts=(lambda _: True) if trust_code else is_users_own), str(path)
+        table, where = read_table(path, is_trusted=(lambda _: True) if trust_code else is_users_own), str(path)
         table.setdefault("name", path.stem)
     else:
         raise InputError(

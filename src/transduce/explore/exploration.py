@@ -102,7 +102,7 @@ def explore(
         "nbest": [_listed(each) for each in prediction.alternatives or (prediction,)],
         "alternatives": alternatives(next_TV, pipeline.task.columns["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
-        "attention": [layer.to_dict(whole=False) for layer in attention.layers],
+        "attention": [layer.to_dict(as_lists=False) for layer in attention.layers],
         "drawing": {"kind": name_of_drawing, **drawing.to_dict()} if drawing else None,
     }
 

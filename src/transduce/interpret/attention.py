@@ -122,11 +122,11 @@ class Layer:
     def name(self) -> str:
         return self.part.name
 
-    def to_dict(self, whole: bool = True) -> dict[str, Any]:
+    def to_dict(self, as_lists: bool = True) -> dict[str, Any]:
         """For JSON; the weights as nested lists, or in base64."""
         part = self.part
         weights = (
-            {"shape": list(self.weights.shape), "weights": self.weights.tolist()} if whole else packed(self.weights)
+            {"shape": list(self.weights.shape), "weights": self.weights.tolist()} if as_lists else packed(self.weights)
         )
         known = {"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads}
         return {**known, "rows": part.rows, "columns": part.columns, "causal": part.causal, **weights}

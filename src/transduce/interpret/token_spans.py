@@ -203,10 +203,10 @@ def _words(text: str, tokens: Sequence[Token]) -> list[Word]:
     return words
 
 
-def _belonging(token: Token, lasts: Sequence[int], place: int, length: int) -> int:
+def _belonging(token: Token, ends: Sequence[int], place: int, length: int) -> int:
     """The number of the token's word; a special token is a word of its own, numbered below 0."""
     special = token.start == token.end and (token.start == length or token.text[:1] + token.text[-1:] == "<>")
-    return -1 - place if special else bisect_right(lasts, token.start)
+    return -1 - place if special else bisect_right(ends, token.start)
 
 
 def _extent(tokens: Sequence[Token]) -> Span:

@@ -160,12 +160,12 @@ class Aligns(Protocol):
     The blank is the start token, which occurs in no output. The end token is never in a place.
     """
 
-    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
+    def align(self, source: Padded, min_places: Tensor | None = None) -> Padded:
         """Logits (B, P, V) of each place, and the number of places (B,) of each row.
 
         Args:
             source: the source.
-            least: (B,), the minimum number of places of each row, for a given output; None = the model's own number.
+            min_places: (B,), how many places each row has at least, for a given output; None = the model's own number.
         """
         ...
 
@@ -218,7 +218,7 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
 class LimitsParts(Protocol):
     """Reads trees, in which a phrase has so many parts at most; None = any number."""
 
-    most_parts: int | None
+    max_parts: int | None
 
 
 @runtime_checkable

@@ -132,7 +132,7 @@ def _decoded(
     """first: the number of the first of the samples."""
     pieces = Pieces.whole(texts, reads(generating(pipeline.task)).encode(texts), first)
     options = PredictionOptions(batch_size=max(1, len(texts)), on_step=on_step)
-    return decode(pipeline.searched, pieces, settings, options, unprompted=True)
+    return decode(pipeline.searched, pieces, settings, options, allow_empty=True)
 
 
 class _TextStream:

@@ -264,7 +264,7 @@ def _rows(
         if not question.answers and not no_answer:
             counts["unanswered"] += 1
             continue
-        [read], found = read_windows(predictor.column, [question.text], predictor.how)
+        [read], found = read_windows(predictor.column, [question.text], predictor.reading)
         places = [token_span(read.offsets, start, start + len(answer)) for answer, start in known]
         spans = list(dict.fromkeys(place for place in places if place))
         if known and not spans:

@@ -20,15 +20,15 @@ SIDES = {"target_embedding": "target", "source_embedding": "source", "output": "
 """Attributes of models that have a vector for each token, and of which side."""
 
 
-def columns_of_start(begun: ModelFile, recipe: Recipe, learn: Callable[[], Columns]) -> Columns:
+def columns_of_start(start: ModelFile, recipe: Recipe, learn_columns: Callable[[], Columns]) -> Columns:
     """The columns of a model that training starts from, with a token for each tag of the recipe's files that has none.
 
     Args:
-        learn: gives those of this recipe, for `training.start_tokenizer = "learn"`.
+        learn_columns: gives those of this recipe, for `training.start_tokenizer = "learn"`.
     """
     if recipe.training.start_tokenizer == "learn":
-        return learn()
-    columns = dict(unpack(begun.tokenizers, begun.columns))
+        return learn_columns()
+    columns = dict(unpack(start.tokenizers, start.columns))
     tags = [tag for files in getattr(recipe.data, "train", ()) for tag in getattr(files, "tags", ())]
     source, target = columns.get("source"), columns.get("target")
     if tags and isinstance(source, Tokens):
@@ -45,23 +45,23 @@ def _with(column: Tokens, tokenizer: Tokenizer) -> Tokens:
     return replace(column, tokenizer=tokenizer)
 
 
-def start_weights(begun: ModelFile, model: nn.Module, task: Task, tell: Callable[[str], None]) -> dict[str, Tensor]:
+def start_weights(start: ModelFile, model: nn.Module, task: Task, tell: Callable[[str], None]) -> dict[str, Tensor]:
     """The weights of a model to start from, its embeddings in the order of the new tokenizers' tokens.
 
     A token that the other model has, by its text, keeps its vectors; the others keep what `model` was drawn with. How
     many are kept is told. With equal tokenizers these are the other model's weights as they are.
     """
-    before, now = tokenizers_of(unpack(begun.tokenizers, begun.columns)), task.tokenizers
+    before, now = tokenizers_of(unpack(start.tokenizers, start.columns)), task.tokenizers
     changed = [side for side in now if side in before and not _equal(before[side], now[side])]
     if not changed:
-        return begun.weights
-    weights, own = dict(begun.weights), lasting_tensors(model)
+        return start.weights
+    weights, own = dict(start.weights), lasting_tensors(model)
     rows = {side: _shared(before[side], now[side]) for side in changed}
     for name, side in SIDES.items():
         key = f"{name}.weight"
         if side not in now or key not in own or not isinstance(getattr(model, name, None), Embedding):
             continue
-        table = _table(begun.weights, name, before[side].size, own[key].shape[1]) if side in before else None
+        table = _table(start.weights, name, before[side].size, own[key].shape[1]) if side in before else None
         if table is None:
             weights.pop(key, None)  # of another size: it stays as it was drawn
             weights[key] = own[key].detach().clone()

@@ -10,12 +10,12 @@ from transduce.core.model_file import ModelFile, lasting_tensors, load_model_fil
 from transduce.data.lexicon import ITERATIONS, read_links
 from transduce.data.word_vectors import WordVectors, mixed, word_vectors
 from transduce.layers.embedding import Embedding
+from transduce.layers.recomputation import Recomputable
 from transduce.pipeline.outline import load_weights, make_model
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import resolve_device
 from transduce.tasks.base import Task, pairs_of
 from transduce.tasks.protocols import TaskData
-from transduce.training.activation_checkpointing import recompute_blocks
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
@@ -133,3 +133,19 @@ def _sizes_apart(other: ModelFile, recipe: Recipe) -> str:
     listed = ", ".join(f"{key} = {theirs[key]!r} (here {ours[key]!r})" for key in apart)
     start = recipe.training.start
     return f"training.start: {start} is a model of another shape. Expected in [model] what it has: {listed}."
+
+
+def recompute_blocks(model: nn.Module) -> None:
+    """Let every block of the model keep its inputs alone in training, see `transduce.layers.recomputation`.
+
+    Raises:
+        InputError: the model has no blocks that can.
+    """
+    blocks = [each for each in model.modules() if isinstance(each, Recomputable)]
+    if not blocks:
+        raise InputError(
+            f"training.activation_checkpointing: {type(model).__name__} has no blocks whose activations could be "
+            "computed again, as Transformers, convolutions and their kin have: leave the key out."
+        )
+    for each in blocks:
+        each.recomputes = True

@@ -35,7 +35,7 @@ class Network:
         self.sizes, self._weights, self._int8 = sizes, weights, int8
         self.embedding_VD = weights.pop("target_embedding.weight")
         self._source_VD = weights.pop("source_embedding.weight", self.embedding_VD)
-        self._output = Packed(weights.pop("output.weight", self.embedding_VD), whole=int8)
+        self._output = Packed(weights.pop("output.weight", self.embedding_VD), int8=int8)
         self._position_TD = {side: weights.pop(f"{side}.positions.weight_TD", None) for side in ("encoder", "decoder")}
         self._turns = Turns(sizes.width // sizes.heads) if sizes.positions == "rotary" else None
         self._sources = [

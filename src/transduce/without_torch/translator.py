@@ -29,7 +29,7 @@ from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
-from transduce.kernels.native import beam, kernels, multiplies_whole, openmp
+from transduce.kernels.native import beam, kernels, multiplies_int8, openmp
 from transduce.layers.fused_search import BeamRequest, Mean
 from transduce.pipeline.arguments import differing_target, paths_of, texts_of
 from transduce.runtime.allocator import freed_memory_kept
@@ -309,7 +309,7 @@ def _check_machine(int8: bool) -> None:
     """Raises InputError where there are no kernels, or int8: none in 8 bits."""
     if kernels() is None:
         raise InputError(f"there are no kernels for this system here, without which torch is needed. {WHOLE}")
-    if int8 and not multiplies_whole():
+    if int8 and not multiplies_int8():
         raise InputError(
             f"precision int8 needs a processor with the instructions AVX-512 VNNI; use fp32. On other x86 processors "
             f"torch has 8-bit products. {WHOLE}"
