@@ -135,6 +135,15 @@ class ForeignTensors:
         self._missing.append(names[0])
         return Tensor()
 
+    def left(self) -> list[str]:
+        """The names of those that were not taken, in order; missing ones are refused.
+
+        Raises:
+            InputError: tensors are missing.
+        """
+        self.finish(spare=tuple(self._found))
+        return sorted(set(self._found) - self._taken)
+
     def finish(self, spare: Sequence[str] = ()) -> None:
         """Raises InputError where tensors are missing, or where some were not taken; spare: those that need not be."""
         left = sorted(set(self._found) - self._taken - set(spare))

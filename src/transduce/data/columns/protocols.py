@@ -173,6 +173,10 @@ class Column(ABC):
         """Everything of one example that has a probability of its own: its ids, and the end token of a text."""
         return ids
 
+    def covers(self, other: "Column") -> bool:
+        """Whether it has everything that `other` has, so that a model of this column also suits the other's data."""
+        return self.kind == other.kind and self.to_dict() == other.to_dict()
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """For the model file, beside `kind`; a tokenizer has a place of its own there."""
