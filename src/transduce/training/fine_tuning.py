@@ -41,7 +41,8 @@ def columns_of_start(begun: ModelFile, recipe: Recipe, learn: Callable[[Tokenize
         return learn(recipe.tokenizer)
     known = unpack(begun.tokenizers, begun.columns)
     same = begun.config["task"].get("kind", "translation") == recipe.task.kind  # type: ignore[attr-defined]
-    if same and (known["target"].is_text or not isinstance(known["source"], Tokens)):
+    target = known.get("target")
+    if target is None or (same and (target.is_text or not isinstance(known.get("source"), Tokens))):
         return _with_new_tags(known, recipe)
     return _reading_as(known, recipe, learn, same)
 

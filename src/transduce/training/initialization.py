@@ -116,8 +116,9 @@ def _begin_as(
         except InputError as error:
             raise InputError(_sizes_apart(other, recipe) or error.problems) from error
         return
-    if "embedding.weight" in weights:  # of a language model, which reads what it writes
-        weights.setdefault("source_embedding.weight", weights["embedding.weight"])
+    for name in ("embedding.weight", "target_embedding.weight"):  # of a model that reads with what it writes with
+        if name in weights:
+            weights = {"source_embedding.weight": weights[name], **weights}
     own, start = lasting_tensors(model), recipe.training.start
     taken = {
         name: each
