@@ -178,3 +178,26 @@ def test_a_folder_of_ctranslate2_is_named_as_one(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes((6).to_bytes(4, "little") + len(name).to_bytes(2, "little") + name + bytes(40))
     with pytest.raises(InputError, match=r"a model of CTranslate2 \(WhisperSpec\)"):
         read_foreign(tmp_path, Languages(), "whisper")
+
+
+@pytest.mark.parametrize("head", ["ForSequenceClassification", "Model"])
+def test_convert_compares_with_transformers(head: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    from transduce.cli.convert import convert
+
+    (folder := tmp_path / "theirs").mkdir()
+    foreign(folder, "bert", head)
+    special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token", "mask_token"), OF_BERT, strict=True))
+    table = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(table | special))
+    from tokenizers import Tokenizer, processors
+
+    cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    cut.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    cut.save(str(folder / "tokenizer.json"))
+    (lines := tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    convert(folder, tmp_path / "ours.safetensors", check=lines)
+    told = capsys.readouterr().err
+    assert "transformers and Transduce on 3 lines" in told and "largest difference of" in told
+    assert ("equal labels     3 of 3" in told) == (head != "Model")

@@ -57,7 +57,8 @@ CHECKPOINTS = (
 class Imported:
     """A model file of ours, and what it came from.
 
-    kind: of the format, for people. has_engine: whether something here runs the original. notes: what is to be told.
+    kind: of the format, for people. has_engine: whether something here runs the original. is_encoder: it reads texts
+        and writes none. notes: what is to be told.
     """
 
     file: ModelFile
@@ -65,6 +66,7 @@ class Imported:
     path: Path
     languages: Languages
     has_engine: bool = True
+    is_encoder: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -116,7 +118,7 @@ def _encoder(folder: ForeignFolder, kind: str, name: str) -> Imported:
         file, notes = read_encoder(folder, name, provenance(folder.path, kind))
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), has_engine=False, notes=tuple(notes))
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), is_encoder=True, notes=tuple(notes))
 
 
 def _no_folder(path: Path) -> str:
