@@ -16,8 +16,8 @@ from transduce.tasks.base import ExampleFile, Task
 from transduce.tasks.protocols import TaskData, Tell
 
 NO_TRAINING = (
-    'task.kind = "text_encoding" is of encoders that were trained elsewhere, and is not trained here. Start a training '
-    'of another task from one instead: task.kind = "classification" with training.start = "MODEL".'
+    'task.kind = "text_encoding" is that of encoders that were trained elsewhere, and is not trained here; expected '
+    'another task that starts from one, such as "classification" with training.start = "MODEL".'
 )
 
 
