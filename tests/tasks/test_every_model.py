@@ -44,6 +44,7 @@ TASKS: dict[str, tuple[Callable[[], Pipeline], Any, str]] = {  # a pipeline of e
     "parsing": (drawn_models.parser, "ba de fi go", PARSED),
     "question_answering": (drawn_models.listener, STORY, "ba"),
     "speech_recognition": (speech, torch.randn(40, 8).numpy(), "ba de"),
+    "text_encoding": (drawn_models.sentence_encoder, "ba de fi", "[0, 0, 0, 0, 0, 0, 0, 1]"),
     "translation": (translator, "ba de fi", "go ku"),
     "tree_classification": (drawn_models.tree_labeller, LABELLED, LABELLED),
 }
@@ -59,6 +60,7 @@ SUITED = {
     "parsing": BOTH_SIDES,
     "question_answering": {"memory_network"},
     "speech_recognition": {"ctc", "rnn", "transformer"},
+    "text_encoding": set(),  # is not trained
     "translation": {*BOTH_SIDES, "ctc", "non_autoregressive"},
     "tree_classification": {"tree_lstm", "tree_transformer"},
 }

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.core.bounded_json import table_of_settings, table_of_texts, what
 from transduce.core.errors import InputError
-from transduce.core.registry import suggest
+from transduce.core.registry import resolve, suggest
 from transduce.core.tensor_file import (
     DTYPES,
     TensorInfo,
@@ -50,8 +50,7 @@ TABLES = ("config", "tokenizer", "columns", "provenance", "metrics", "tied")
 CONVERT = "transduce convert {} model.safetensors"
 UNSAFE = (
     "this looks like a PyTorch checkpoint, which is a pickle. Opening one can run code, so Transduce never does; give "
-    "the model.safetensors of a run. A model of Hugging Face is converted first, if its folder holds safetensors: "
-    f"{CONVERT.format('FOLDER')}"
+    "the model.safetensors of a run, or a folder of Hugging Face that holds safetensors."
 )
 NO_MODELS = {
     ".toml": "this is a recipe, not a model; train it first: transduce train {path}",
@@ -193,6 +192,8 @@ def _loaded(path: Path, check: Check | None, read: Read, check_names: Callable[[
 def find_model_file(path: str | os.PathLike[str]) -> Path:
     """The model file at `path`: the path itself, or the model in the folder of a finished run.
 
+    A folder of Hugging Face is converted once, into the cache.
+
     Raises:
         InputError: there is none; the message distinguishes unfinished runs from other folders.
     """
@@ -206,10 +207,11 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
         if path.suffix in NO_MODELS:
             raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
         return path
+    if (path / "config.json").is_file():
+        converted: Path = resolve("interop", "converted_folder")(path).model_file
+        return converted
     if (path / NAME).is_file():
         return path / NAME
-    if (path / "config.json").is_file():
-        raise InputError(f"{path}: this looks like a model of Hugging Face; convert it first: {CONVERT.format(path)}")
     if _is_run(path):
         begun = any((path / "checkpoints").glob("update-*.safetensors"))
         what = (

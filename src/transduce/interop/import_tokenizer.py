@@ -236,6 +236,44 @@ def of_bytes(folder: Path, size: int) -> Tokenizer:
     return filled(Tokenizer.from_json(json.dumps(table, ensure_ascii=False), name), size, name)
 
 
+def of_wordpieces(vocabulary: str, settings: Mapping[str, Any], size: int) -> Tokenizer:
+    """A `vocab.txt`: WordPiece, as BERT has it, with the settings of a `tokenizer_config.json`.
+
+    Raises:
+        InputError: a piece stands there twice, or special tokens are missing.
+    """
+    pieces = vocabulary.removesuffix("\n").split("\n")
+    ids = {piece.rstrip("\r"): place for place, piece in enumerate(pieces)}
+    if len(ids) < len(pieces):
+        raise InputError(f"vocab.txt: expected {len(pieces):,} different pieces; got {len(ids):,}.")
+    lowercase = settings.get("do_lower_case") is not False
+    special = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
+    table = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added(ids[each], each, True) for each in special],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": settings.get("tokenize_chinese_chars") is not False,
+            "strip_accents": settings.get("strip_accents"),
+            "lowercase": lowercase,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": None,
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": ids,
+        },
+    }
+    return filled(Tokenizer.from_json(json.dumps(table, ensure_ascii=False), "vocab.txt"), size, "vocab.txt")
+
+
 def _merges(path: Path) -> Sequence[list[str]]:
     lines = bounded_text(path, LARGEST).split("\n")
     pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]

@@ -294,3 +294,12 @@ class Points(Protocol):
     def point(self, inputs: Tree) -> tuple[Tensor, Tensor]:
         """Logits (B, S) of the first and of the last token; -inf behind the end of a text."""
         ...
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """Gives a whole text one vector."""
+
+    def embed(self, inputs: Tree) -> Tensor:
+        """(B, H)."""
+        ...

@@ -40,7 +40,12 @@ from transduce.search.settings import Search
 
 Table = dict[str, Any]
 BESIDE = ("data.json", "log.jsonl", "report.json", "plan.json", "checkpoints", NAME)  # what training leaves there
-REGULARIZES = {"dropout", "inner_dropout"}  # keys of [model] that change no weight
+STACKS = {"transformer": "encoder_layers", "transformer_decoder": "layers"}  # models of text, by how deep they read
+INHERITS_BESIDE = {
+    "kind",
+    "dropout",
+    "inner_dropout",
+}  # a [model] of these keys has all others of the one to start from
 
 
 class Recipe(Config):
@@ -173,11 +178,26 @@ def with_model_to_start_from(table: Table) -> Table:
     """
     training, model = table.get("training"), table.get("model", {})
     start = training.get("start") if isinstance(training, dict) else None
-    if not isinstance(start, str) or start == UNSET or not isinstance(model, dict) or set(model) - REGULARIZES:
+    if not isinstance(start, str) or start == UNSET or not isinstance(model, dict) or set(model) - INHERITS_BESIDE:
         return table
     path = find_model_file(start)
-    begun = parsed_tables(path, read_metadata(path))["config"].get("model")
-    return table if not isinstance(begun, dict) or foreign_code(begun) else {**table, "model": {**begun, **model}}
+    config = parsed_tables(path, read_metadata(path))["config"]
+    begun = config.get("model")
+    if not isinstance(begun, dict) or foreign_code(begun):
+        return table
+    if _kind_of(config, "task") != _kind_of(table, "task") or model.get("kind", begun["kind"]) != begun["kind"]:
+        begun = _what_reads(begun, _kind_of(table, "model"))
+    return {**table, "model": {**begun, **model}}
+
+
+def _what_reads(begun: Table, kind: str) -> Table:
+    """The keys of a model to start from that another kind of model shares with it: those of an encoder of texts."""
+    shared = getattr(resolve("models", kind), "SHARED", ())
+    if begun["kind"] in STACKS:
+        begun = {**begun, "encoder": "transformer", "layers": begun[STACKS[begun["kind"]]]}
+    elif "encoder" not in begun:
+        shared = ()
+    return {key: value for key, value in begun.items() if key in shared} | {"kind": kind}
 
 
 def parse_recipe(table: Table, where: str) -> Recipe:
@@ -278,7 +298,7 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
     return kinds
 
 
-KINDS = {"task": "translation", "model": "transformer"}  # sections whose keys depend on their kind, with the default
+KINDS = ("task", "model")  # sections whose keys depend on their kind
 
 
 def _only_method(table: Table) -> str | None:
@@ -290,8 +310,19 @@ def _only_method(table: Table) -> str | None:
 
 
 def _kind_of(table: Table, section: str) -> str:
-    value, default = table.get(section, {}), KINDS[section]
-    return str(value.get("kind", default)) if isinstance(value, dict) else default
+    value = table.get(section, {})
+    kind = value.get("kind") if isinstance(value, dict) else None
+    return _default_kind(table, section) if kind is None else str(kind)
+
+
+def _default_kind(table: Table, section: str) -> str:
+    """Of a section that names none: translation, and the model that suits the task."""
+    if section == "task":
+        return "translation"
+    try:
+        return str(resolve("tasks", _kind_of(table, "task")).default_model)
+    except InputError:  # told elsewhere
+        return "transformer"
 
 
 def read_table(path: Path, above: tuple[Path, ...] = (), is_trusted: Callable[[Path], bool] = is_users_own) -> Table:

@@ -117,6 +117,7 @@ class Algorithmic(Task):
     Config = AlgorithmicConfig
     Data = AlgorithmicData
     kinds: ClassVar[dict[str, str]] = {"source": "vectors", "target": "vectors"}
+    default_model = "neural_turing_machine"
     never_split: ClassVar[bool] = True
     any_output: ClassVar[str] = "[[0]]"
     drawing: ClassVar[str] = "memory_drawing"

@@ -89,6 +89,8 @@ class Task(ABC):
     """The recipe's [data]."""
     kinds: ClassVar[dict[str, str]]
     """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
+    default_model: ClassVar[str] = "transformer"
+    """The kind of model of a recipe whose [model] names none."""
     columns_version: ClassVar[int] = 1
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     never_split: ClassVar[bool] = False

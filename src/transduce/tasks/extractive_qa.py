@@ -108,6 +108,7 @@ class ExtractiveQa(Task):
     Config = ExtractiveQaConfig
     Data = ExtractiveQaData
     kinds: ClassVar[dict[str, str]] = {"source": "question_context", "target": "span"}
+    default_model = "bidaf"
     fingerprints = staticmethod(named_files)
     drawing = "answer_span"
 

@@ -115,6 +115,7 @@ class QuestionAnswering(LabelTask):
     Config = QuestionAnsweringConfig
     Data = QuestionAnsweringData
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
+    default_model = "memory_network"
     fingerprints = staticmethod(named_files)
     never_split: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"

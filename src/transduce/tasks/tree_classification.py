@@ -94,6 +94,7 @@ class TreeClassification(LabelTask):
     Config = TreeClassificationConfig
     Data = TreeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
+    default_model = "tree_lstm"
     fingerprints = staticmethod(named_files)
     never_split = True
     drawing = "labelled_tree_drawing"

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 
 import torch
 from torch import Tensor, nn
 
+from transduce.core.atomic import write_text
+from transduce.core.cache import cache_folder
 from transduce.core.model_file import ModelFile, lasting_tensors
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import tokenizers_of, unpack
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tags import with_tags
-from transduce.data.tokenizers.tokenizer import Tokenizer
+from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from transduce.layers.embedding import Embedding
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import Task
@@ -20,15 +23,51 @@ SIDES = {"target_embedding": "target", "source_embedding": "source", "output": "
 """Attributes of models that have a vector for each token, and of which side."""
 
 
-def columns_of_start(start: ModelFile, recipe: Recipe, learn_columns: Callable[[], Columns]) -> Columns:
-    """The columns of a model that training starts from, with a token for each tag of the recipe's files that has none.
+LearnColumns = Callable[[TokenizerConfig], Columns]
+HEADS = ("output.", "pooler.", "crf.")  # of models that label: weights that belong to one set of labels
+READS = ("source_embedding.", "encoder.", "token_types.", "widen.")  # of models that read a text
+
+
+def columns_of_start(start: ModelFile, recipe: Recipe, learn_columns: LearnColumns) -> Columns:
+    """The columns of a training that starts from a model.
+
+    Of a model for the same task that writes text they are the model's, with a token for each tag of the recipe's files
+    that has none. In all others what is read is cut by the model's tokenizer, and what is answered, such as labels, is
+    learnt from the recipe's data; a model's own labels stay where the data has no others.
 
     Args:
         learn_columns: gives those of this recipe, for `training.start_tokenizer = "learn"`.
     """
     if recipe.training.start_tokenizer == "learn":
-        return learn_columns()
-    columns = dict(unpack(start.tokenizers, start.columns))
+        return learn_columns(recipe.tokenizer)
+    known = unpack(start.tokenizers, start.columns)
+    same = start.config["task"].get("kind", "translation") == recipe.task.kind  # type: ignore[attr-defined]
+    target = known.get("target")
+    if target is None or (same and (target.is_text or not isinstance(known.get("source"), Tokens))):
+        return _with_new_tags(known, recipe)
+    return _reading_as(known, recipe, learn_columns, same)
+
+
+def _reading_as(known: Columns, recipe: Recipe, learn_columns: LearnColumns, same: bool) -> Columns:
+    reads = known.get("source", known["target"])
+    if not isinstance(reads, Tokens):
+        return learn_columns(recipe.tokenizer)
+    text = reads.tokenizer.to_json()
+    file = cache_folder() / "tokenizers" / f"{sha256(text.encode()).hexdigest()[:16]}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, text)
+    columns = dict(learn_columns(TokenizerConfig(file=str(file.absolute()))))
+    side = "source" if "source" in columns else "target"
+    own = columns[side]
+    if "source" in known and isinstance(own, Tokens):
+        columns[side] = replace(own, before=reads.before, between=reads.between, after=reads.after)
+    if same and known["target"].covers(columns["target"]):
+        columns["target"] = known["target"]
+    return columns
+
+
+def _with_new_tags(known: Columns, recipe: Recipe) -> Columns:
+    columns = dict(known)
     tags = [tag for files in getattr(recipe.data, "train", ()) for tag in getattr(files, "tags", ())]
     source, target = columns.get("source"), columns.get("target")
     if tags and isinstance(source, Tokens):

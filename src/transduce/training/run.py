@@ -241,9 +241,10 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     Raises:
         InputError: see `cached_columns`, `load_model_file` and the task's `open`.
     """
-    learn = partial(cached_columns, cache_folder(), task_class(recipe), recipe.tokenizer, recipe.data)
+    learn = partial(cached_columns, cache_folder(), task_class(recipe), data=recipe.data)
     start = recipe.training.start
-    columns = columns_of_start(load_model_file(start, trust_code=None), recipe, learn) if start else learn()
+    begun = load_model_file(start, trust_code=None) if start else None
+    columns = columns_of_start(begun, recipe, learn) if begun else learn(recipe.tokenizer)
     task = make_task(recipe, columns)
     return task, task.open(cache_folder(), display.tell_once)
 

@@ -28,6 +28,7 @@ class ColumnSpec(NamedTuple):
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
     ids: how many different ids a store holds, where they are more than `size`.
     words: of each label, its ids in the vocabulary of the source; () = they have none.
+    separator: the id of the token between two texts that are read as one; -1 = there is none.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class ColumnSpec(NamedTuple):
     characters: int = 0
     ids: int = 0
     words: tuple[tuple[int, ...], ...] = ()
+    separator: int = -1
 
 
 class Specs(NamedTuple):
@@ -170,6 +172,10 @@ class Column(ABC):
     def closed(self, ids: Any) -> Any:
         """Everything of one example that has a probability of its own: its ids, and the end token of a text."""
         return ids
+
+    def covers(self, other: "Column") -> bool:
+        """Whether it has everything that `other` has, so that a model of this column also suits the other's data."""
+        return self.kind == other.kind and self.to_dict() == other.to_dict()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
