@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -38,7 +39,8 @@ def foreign(folder: Path, family: str, head: str) -> Any:
     """A random model of transformers, written into the folder with a tokenizer."""
     name, settings = FAMILIES[family]
     torch.manual_seed(0)
-    config = getattr(transformers, f"{name}Config")(**settings, num_labels=LABELS)
+    labels = 2 if head == "ForQuestionAnswering" else LABELS
+    config = getattr(transformers, f"{name}Config")(**settings, num_labels=labels)
     model = getattr(transformers, f"{name}{head}")(config).eval()
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.3)
@@ -90,12 +92,46 @@ def test_vectors_and_attention_are_equal(family: str, tmp_path: Path) -> None:
             torch.testing.assert_close(layer.weights, weights_1HTS[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.inference_mode()
+def test_scores_of_spans_are_equal(family: str, tmp_path: Path) -> None:
+    """Those of the text; the first token of the row, which says that there is no answer, stands behind them here."""
+    model = foreign(tmp_path, family, "ForQuestionAnswering")
+    pipeline = transduce.load(tmp_path)
+    column = pipeline.task.columns["source"]
+    [row], ids = column.encode([PAIR]), pair_ids(tmp_path, family)
+    passage = column.collate([np.asarray(row, np.int32)])
+    whole_BN = passage.as_read(passage.question.values, passage.context.values)
+    assert whole_BN[0].tolist() == ids
+    types = {"token_type_ids": torch.tensor([types_of(ids, passage)])} if family.startswith(("bert", "elec")) else {}
+    theirs = model(torch.tensor([ids]), **types)
+    asked = int(passage.question.lengths[0])
+    for ours_1S, theirs_1N in zip(pipeline.model.point(passage), (theirs.start_logits, theirs.end_logits), strict=True):
+        wanted_S = torch.cat((theirs_1N[0, asked:-1], theirs_1N[0, :1]))
+        torch.testing.assert_close(ours_1S[0], wanted_S, rtol=1e-5, atol=1e-5)
+    made = pipeline.predict([PAIR])[0]
+    assert made.text in PAIR.split("\t")[1]
+    assert [token.text for token in made.attention().source.tokens] == column.tokens(ids)
+
+
+def pair_ids(folder: Path, family: str) -> list[int]:
+    """Both texts of `PAIR` as a model of transformers reads them."""
+    one, other = (read(folder, text)[0].tolist() for text in PAIR.split("\t"))
+    twice = FAMILIES[family][1].get("pad_token_id") == 1
+    return [*one, *([one[-1]] if twice else []), *other[1:]]
+
+
+def types_of(ids: list[int], passage: Any) -> list[int]:
+    asked = int(passage.question.lengths[0])
+    return [0] * asked + [1] * (len(ids) - asked)
+
+
 @pytest.mark.parametrize("head", ["ForMaskedLM", "ForTokenClassification"])
 def test_a_head_that_is_not_read_is_told(head: str, tmp_path: Path) -> None:
     foreign(tmp_path, "bert", head)
     imported = read_foreign(tmp_path, Languages(), "bert")
     left = {"ForMaskedLM": "cls", "ForTokenClassification": "classifier"}[head]
-    assert imported.notes == (f"left out: {left}, which an encoder does not need.",)
+    assert imported.notes == (f"left out: {left}, which this model does not need.",)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])

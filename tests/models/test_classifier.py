@@ -32,7 +32,11 @@ ENCODERS: dict[str, dict[str, Any]] = {
     },
 }
 POOLINGS = ("attention", "mean", "max", "last", "first")
-COMBINED = [each for each in product(ENCODERS, POOLINGS) if each not in (("none", "last"), ("none", "first"))]
+COMBINED = [
+    (encoder, pooling)
+    for encoder, pooling in product(ENCODERS, POOLINGS)
+    if (encoder, pooling) != ("none", "last") and (pooling != "first" or encoder in ("transformer", "linear"))
+]
 
 
 def built(encoder: str, pooling: str, **more: Any) -> Classifier:

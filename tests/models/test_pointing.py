@@ -28,6 +28,7 @@ from transduce.models.qanet import QanetBlock, QanetConfig, SeparableConvolution
 TINY: dict[str, dict[str, Any]] = {
     "bidaf": {"d_model": 6, "hidden": 8, "character_width": 3, "character_filters": 4},
     "qanet": {"d_model": 8, "heads": 2, "blocks": 2, "character_width": 3, "character_filters": 4},
+    "span_reader": {"encoder": "transformer", "d_model": 8, "heads": 2, "feed_forward": 8},
 }
 SPECS = Specs(ColumnSpec("question_context", 30, 9), ColumnSpec("span", 99))
 

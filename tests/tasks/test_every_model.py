@@ -53,7 +53,7 @@ GRAPHS = {"graph_attention", "graph_transformer"}
 SUITED = {
     "algorithmic": {"neural_turing_machine", "vector_decoder"},
     "classification": {"classifier"},
-    "extractive_qa": {"bidaf", "qanet"},
+    "extractive_qa": {"bidaf", "qanet", "span_reader"},
     "graph_classification": GRAPHS,
     "language_modelling": {"linear_transformer_decoder", "rnn_decoder", "transformer_decoder"},
     "node_classification": GRAPHS,

@@ -102,7 +102,8 @@ class SeenWindow(NamedTuple):
     """A window, among the tokens of a question and a text: the question, an end token, the text, an end token.
 
     asked: tokens of the question; read: how many of them the model read. length: tokens of the text; first, tokens:
-        those of the window. number, windows: which of how many windows it is, from 1.
+        those of the window. number, windows: which of how many windows it is, from 1. before, between: tokens before
+        the question, and between it and the text.
     """
 
     asked: int
@@ -112,12 +113,15 @@ class SeenWindow(NamedTuple):
     tokens: int
     number: int
     windows: int
+    before: int = 0
+    between: int = 1
 
     def places(self) -> tuple[int, ...]:
         """Of the tokens that the model read, end tokens included."""
-        text = self.asked + 1
+        behind = self.before + self.asked
+        text = behind + self.between
         window = range(text + self.first, text + self.first + self.tokens)
-        return (*range(self.read), self.asked, *window, text + self.length)
+        return (*range(self.before + self.read), *range(behind, text), *window, text + self.length)
 
 
 class ReadText(NamedTuple):
@@ -237,7 +241,8 @@ class SpanPredictor:
 
     def _seen(self, read: ReadText, window: Window, count: int) -> SeenWindow:
         asked, number = min(read.asked, self.reading.question), window.first // self.reading.stride + 1
-        return SeenWindow(read.asked, asked, len(read.offsets), window.first, window.tokens, number, count)
+        around = len(self.column.opening), len(self.column.separator)
+        return SeenWindow(read.asked, asked, len(read.offsets), window.first, window.tokens, number, count, *around)
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None

@@ -7,8 +7,8 @@
 | `electra` | the same; narrow embeddings are widened | the same | the same with gelu |
 | `roberta`, `xlm-roberta`, `camembert` | learned, from row 2 | `<s> x </s>` | the same with tanh |
 
-A folder with a head for labels of texts becomes a classifier; any other becomes a `sentence_encoder`, whose head is
-left out, which is told.
+A folder with a head for labels of texts becomes a classifier, one with a head for spans a `span_reader`. Any other
+becomes a `sentence_encoder`, whose head is left out, which is told.
 
 Shapes: D model width, T positions, V vocabulary.
 """
@@ -26,6 +26,8 @@ from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
 from transduce.data.columns.packed import pack
+from transduce.data.columns.question_context import QuestionContext
+from transduce.data.columns.span import Span
 from transduce.data.columns.text_vector import TextVector
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizers.tokenizer import Tokenizer
@@ -114,30 +116,66 @@ def read_encoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tu
         InputError: settings that our encoders do not have; tensors are missing, or are not known; no tokenizer.
     """
     kind = folder.get("model_type", str)
-    names = FAMILIES[kind]
-    tensors = folder.tensors()
+    names, tensors = FAMILIES[kind], folder.tensors()
     table, weights = _encoder(folder, tensors, names)
-    heads = [str(each) for each in folder.config.get("architectures") or []]
-    classifies = any(each.endswith("ForSequenceClassification") for each in heads)
-    if classifies:
-        target: Column = Label(_labels(folder))
-        table |= _head(tensors, weights, names, _prefix(folder, tensors))
-    else:
-        target = TextVector(table["d_model"])
-        table |= _pooling(folder)
+    source = _source(_tokenizer(folder, kind, weights["source_embedding.weight"].shape[0]), twice=names is ROBERTA)
+    head = _head(folder, tensors, weights, source, table)
     left = sorted({each.partition(".")[0] for each in tensors.left() if not each.endswith(POSITION_IDS)})
-    tokenizer = _tokenizer(folder, kind, weights["source_embedding.weight"].shape[0])
-    start, end = tokenizer.tokens([tokenizer.start, tokenizer.end])
-    source = Tokens(tokenizer, ends=True, before=(start,), between=(end, end) if names is ROBERTA else ())
+    data = {"train": [{"file": "unknown"}], **head.data}
+    recipe = {"name": name, "task": head.task, "data": data, "model": {**table, **head.model}}
+    notes = [f"left out: {', '.join(left)}, which this model does not need."] if left else []
+    return _file(recipe, weights, {"source": head.source, "target": head.target}, origin), notes
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands on an encoder: sections of a recipe, and the columns of its task."""
+
+    task: dict[str, Any]
+    data: dict[str, Any]
+    model: dict[str, Any]
+    source: Column
+    target: Column
+
+
+def _head(
+    folder: ForeignFolder, tensors: ForeignTensors, weights: Weights, source: Tokens, table: dict[str, Any]
+) -> Head:
+    """The head that the folder's architecture has, which is put among the weights."""
     longest = max(1, table["max_length"] - AROUND)
-    recipe = {
-        "name": name,
-        "task": {"kind": "classification" if classifies else "text_encoding"},
-        "data": {"train": [{"file": "unknown"}], "filters": {"max_tokens": longest, "max_ratio": 1_000_000}},
-        "model": table,
-    }
-    told = [f"left out: {', '.join(left)}, which {'a classifier' if classifies else 'an encoder'} does not need."]
-    return _file(recipe, weights, {"source": source, "target": target}, origin), told if left else []
+    limits = {"filters": {"max_tokens": longest, "max_ratio": 1_000_000}}
+    if _has_head(folder, "ForSequenceClassification"):
+        model = _classifier(folder, tensors, weights)
+        return Head({"kind": "classification"}, limits, model, source, Label(_labels(folder)))
+    if _has_head(folder, "ForQuestionAnswering"):
+        reads = QuestionContext(source.tokenizer, ends=True, before=source.before, between=source.between)
+        return Head(_windows(longest), {}, _pointer(tensors, weights), reads, Span())
+    return Head({"kind": "text_encoding"}, limits, _pooling(folder), source, TextVector(table["d_model"]))
+
+
+def _source(tokenizer: Tokenizer, twice: bool) -> Tokens:
+    """What is read, a token before it. twice: two end tokens stand between texts."""
+    start, end = tokenizer.tokens([tokenizer.start, tokenizer.end])
+    return Tokens(tokenizer, ends=True, before=(start,), between=(end, end) if twice else ())
+
+
+def _has_head(folder: ForeignFolder, name: str) -> bool:
+    return any(str(each).endswith(name) for each in folder.config.get("architectures") or [])
+
+
+def _windows(longest: int) -> dict[str, Any]:
+    """The [task] section of a model that reads a question and a window of a text at once."""
+    question = max(1, min(64, longest // 4))
+    window = max(1, longest - question - AROUND)
+    return {"kind": "extractive_qa", "longest_question": question, "window": window, "stride": max(1, window // 2)}
+
+
+def _pointer(tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
+    """The [model] keys of a model that points, whose head is put among the weights: row 0 is of the first token."""
+    for part in ("weight", "bias"):
+        head = tensors.take(f"qa_outputs.{part}")
+        weights[f"pointer.first.{part}"], weights[f"pointer.last.{part}"] = head[:1], head[1:2]
+    return {"kind": "span_reader", "no_answer": "first"}
 
 
 def _file(recipe: dict[str, Any], weights: Weights, columns: Mapping[str, Column], origin: dict[str, Any]) -> ModelFile:
@@ -222,8 +260,9 @@ def _prefix(folder: ForeignFolder, tensors: ForeignTensors) -> str:
     return found[0]
 
 
-def _head(tensors: ForeignTensors, weights: Weights, names: Names, prefix: str) -> dict[str, Any]:
+def _classifier(folder: ForeignFolder, tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
     """The [model] keys of a classifier, whose head is put among the weights."""
+    names, prefix = FAMILIES[folder.get("model_type", str)], _prefix(folder, tensors)
     pooler, activation = names.pooler
     theirs = pooler if f"{pooler}.weight" in tensors else f"{prefix}{pooler}"
     affine(tensors, weights, theirs, "pooler")

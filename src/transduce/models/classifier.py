@@ -55,10 +55,12 @@ class ClassifierConfig(TextEncoderConfig):
 
     @model_validator(mode="after")
     def _pools_states(self) -> Self:
-        if self.encoder == "none" and self.pooling in ("last", "first"):
-            end = "end" if self.pooling == "last" else "first"
+        if self.encoder == "none" and self.pooling == "last":
+            raise ValueError('encoder = "none" with pooling = "last" reads the end token alone; choose another pooling')
+        if self.pooling == "first" and self.encoder not in ("transformer", "linear"):
             raise ValueError(
-                f'encoder = "none" with pooling = "{self.pooling}" reads the {end} token alone; choose another pooling'
+                f'encoder = "{self.encoder}": its first state has not seen the whole text; pooling = "first" is for '
+                "transformer and linear"
             )
         return self
 
