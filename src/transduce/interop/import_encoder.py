@@ -128,7 +128,7 @@ def read_encoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tu
 
 
 @dataclass(frozen=True)
-class Head:
+class EncoderHead:
     """What stands on an encoder: sections of a recipe, and the columns of its task."""
 
     task: dict[str, Any]
@@ -140,17 +140,17 @@ class Head:
 
 def _head(
     folder: ForeignFolder, tensors: ForeignTensors, weights: Weights, source: Tokens, table: dict[str, Any]
-) -> Head:
+) -> EncoderHead:
     """The head that the folder's architecture has, which is put among the weights."""
     longest = max(1, table["max_length"] - AROUND)
     limits = {"filters": {"max_tokens": longest, "max_ratio": 1_000_000}}
     if _has_head(folder, "ForSequenceClassification"):
         model = _classifier(folder, tensors, weights)
-        return Head({"kind": "classification"}, limits, model, source, Label(_labels(folder)))
+        return EncoderHead({"kind": "classification"}, limits, model, source, Label(_labels(folder)))
     if _has_head(folder, "ForQuestionAnswering"):
         reads = QuestionContext(source.tokenizer, ends=True, before=source.before, between=source.between)
-        return Head(_windows(longest), {}, _pointer(tensors, weights), reads, Span())
-    return Head({"kind": "text_encoding"}, limits, _pooling(folder), source, TextVector(table["d_model"]))
+        return EncoderHead(_windows(longest), {}, _pointer(tensors, weights), reads, Span())
+    return EncoderHead({"kind": "text_encoding"}, limits, _pooling(folder), source, TextVector(table["d_model"]))
 
 
 def _source(tokenizer: Tokenizer, twice: bool) -> Tokens:
