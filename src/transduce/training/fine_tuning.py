@@ -60,10 +60,16 @@ def _reading_as(known: Columns, recipe: Recipe, learn_columns: LearnColumns, sam
     side = "source" if "source" in columns else "target"
     own = columns[side]
     if "source" in known and isinstance(own, Tokens):
-        columns[side] = replace(own, before=reads.before, between=reads.between, after=reads.after)
+        columns[side] = _framed_as(own, reads)
     if same and known["target"].covers(columns["target"]):
         columns["target"] = known["target"]
     return columns
+
+
+def _framed_as(own: Tokens, reads: Tokens) -> Tokens:
+    """With the tokens of `reads` around a text; its end token, too, where `own` has none."""
+    end = tuple(own.tokenizer.tokens([own.end])) if reads.ends and not (own.ends or own.stream) else ()
+    return replace(own, before=reads.before, between=reads.between, after=reads.after or end)
 
 
 def _with_new_tags(known: Columns, recipe: Recipe) -> Columns:
