@@ -9,54 +9,34 @@ encoder could gather everything, is not among them. The penalty ||A A^T - I||^2 
 Shapes: B batch, S positions, D width of embeddings, H width of states, R hops, C labels.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Literal, Self
 
 import torch
+import torch.nn.functional as F
 from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
-from transduce.attention.dropout import Dropout
 from transduce.attention.pooling import AttentionPooling, redundancy
-from transduce.attention.positions import added_positions
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import check
-from transduce.data.columns import Specs
-from transduce.layers.convolution import ConvolutionEncoder
-from transduce.layers.embedding import Embedding, hide_words
-from transduce.layers.linear_stack import LinearStack, LinearStackConfig
-from transduce.layers.recurrent_stack import Direction, RecurrentEncoder
-from transduce.layers.stack import ADDED, NoncausalStackConfig, Stack, StackConfig
+from transduce.data.columns import ColumnSpec, Specs
+from transduce.layers.text_encoder import TextEncoder, TextEncoderConfig
 
-Pooling = Literal["attention", "mean", "max", "last"]
-READ = {  # settings that each encoder reads
-    "transformer": set(StackConfig.model_fields),
-    "recurrent": {"d_model", "dropout", "cell", "hidden", "direction"},
-    "convolution": {"d_model", "dropout", "kernel", "positions", "max_length"},
-    "linear": set(LinearStackConfig.model_fields),
-    "none": {"d_model", "dropout", "positions", "max_length"},
-}
+Pooling = Literal["attention", "mean", "max", "last", "first"]
+POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": F.relu, "gelu": F.gelu}
 
 
-class ClassifierConfig(NoncausalStackConfig):
+class ClassifierConfig(TextEncoderConfig):
     """What reads, how it is pooled, and the sizes and parts of `StackConfig`, which are mostly a Transformer's."""
 
     kind: Literal["classifier"] = "classifier"
-    encoder: Literal["transformer", "recurrent", "convolution", "linear", "none"] = "recurrent"
-    """What reads the text. linear: a Transformer with linear attention. none: nothing; the embeddings themselves, with
-    positions, are pooled."""
-    layers: int = Field(default=1, ge=1)
-    """Of the encoder."""
-    cell: str = "lstm"
-    """Of a recurrent encoder: lstm, gru, tanh, lstmn, or your own as my_file:MyCell."""
-    hidden: int = Field(default=256, ge=1)
-    """Width of a recurrent encoder's states."""
-    direction: Direction = "both"
-    """In which order a recurrent encoder reads: forward, backward, or both, each in half the width."""
-    kernel: int = Field(default=3, ge=1)
-    """Width of a convolution in positions, including the position itself; odd."""
     pooling: Pooling = "attention"
-    """How the states of a text become one: by attention, mean, maximum, or the last of each direction of reading."""
+    """How the states of a text become one: by attention, mean, maximum, the last of each direction of reading, or the
+    first, which is BERT's."""
+    pooler: Literal["tanh", "relu", "gelu"] | None = None
+    """A further layer between pooling and output, with this activation, as in BERT (tanh). Default: none."""
     hops: int = Field(default=1, ge=1)
     """Queries of attention pooling; what each reads stands side by side."""
     pooling_normalizer: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
@@ -64,42 +44,26 @@ class ClassifierConfig(NoncausalStackConfig):
     my_file:MyNormalizer."""
     penalty: float = Field(default=0.0, ge=0)
     """Weight in the training loss of ||A A^T - I||^2, which keeps the hops A of attention pooling apart."""
-    word_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Whole words that training hides."""
-
-    @model_validator(mode="after")
-    def _only_what_is_read(self) -> Self:
-        """A setting of another encoder means nothing."""
-        defaults = {name: field.default for name, field in type(self).model_fields.items()}
-        others = set().union(*READ.values()) - READ[self.encoder]
-        others |= {"layers"} if self.encoder == "none" else set()
-        others |= set() if self.pooling == "attention" else {"hops", "pooling_normalizer", "penalty"}
-        if unread := sorted(name for name in others if getattr(self, name) != defaults[name]):
-            raise ValueError(f"{', '.join(unread)}: not read with this encoder and pooling. Leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _fits_the_encoder(self) -> Self:
-        if self.encoder == "recurrent" and self.direction == "both" and self.hidden % 2:
-            raise ValueError(f'direction = "both" halves hidden, which must be even, not {self.hidden}')
-        if self.encoder == "convolution" and self.kernel % 2 == 0:
-            raise ValueError(f"kernel must be odd, to see as far back as ahead, not {self.kernel}")
-        if self.encoder in ("convolution", "linear", "none") and self.positions not in ADDED:
-            raise ValueError(f'encoder = "{self.encoder}" takes positions {", ".join(ADDED)}, not "{self.positions}"')
-        if self.encoder == "none" and self.pooling == "last":
-            raise ValueError('encoder = "none" with pooling = "last" reads the end token alone; choose another pooling')
-        return self
-
-    def reads(self, key: str) -> bool:
-        return key in READ[self.encoder]
 
     @property
-    def width(self) -> int:
-        """H."""
-        return self.hidden if self.encoder == "recurrent" else self.d_model
+    def _unread_with(self) -> str:
+        return "encoder and pooling"
+
+    def _unread(self) -> set[str]:
+        of_attention = {"hops", "pooling_normalizer", "penalty"}
+        return super()._unread() | (set() if self.pooling == "attention" else of_attention)
+
+    @model_validator(mode="after")
+    def _pools_states(self) -> Self:
+        if self.encoder == "none" and self.pooling in ("last", "first"):
+            end = "end" if self.pooling == "last" else "first"
+            raise ValueError(
+                f'encoder = "none" with pooling = "{self.pooling}" reads the {end} token alone; choose another pooling'
+            )
+        return self
 
 
-class Classifier(nn.Module):
+class Classifier(TextEncoder):
     """Encodes and classifies (see `transduce.models.protocols`).
 
     Raises:
@@ -109,18 +73,7 @@ class Classifier(nn.Module):
     Config = ClassifierConfig
 
     def __init__(self, config: ClassifierConfig, specs: Specs) -> None:
-        super().__init__()
-        if specs.source is None or specs.source.kind == "story" or specs.target.kind != "label":
-            raise InputError('[model] kind = "classifier": expected a task with a text and a label; got another one.')
-        words, _ = specs.sizes
-        assert words is not None
-        self.source_embedding = Embedding(words, config.d_model)
-        self.word_dropout = config.word_dropout
-        self.dropout = Dropout(config.dropout)
-        self.positions = None
-        self.encoder = _encoder(config)
-        if config.encoder in ("convolution", "none"):
-            self.positions = added_positions(config.positions, config.d_model, config.max_length, config.first_position)
+        super().__init__(config, _text_of(specs))
         width, self.penalty = config.width, config.penalty
         self.pooling = config.pooling
         attends = config.pooling == "attention"
@@ -129,25 +82,10 @@ class Classifier(nn.Module):
         if attends:
             self.pool = AttentionPooling("dot", config.pooling_normalizer, width, config.hops, "decoder")
             self.pool.role = "cross"  # it reads the text for the label
-        self.output = nn.Linear(width * (config.hops if attends else 1), specs.target.size)
-
-    def encode(self, source: Padded) -> Padded:
-        """Ids (B, S) -> states (B, S, H)."""
-        return Padded(self._encoded(source)[0], source.lengths)
-
-    def _encoded(self, source: Padded) -> tuple[Tensor, Tensor | None]:
-        """The states (B, S, H), and of a recurrent encoder those after the last word of each direction (B, H)."""
-        embedded_BSD = hide_words(self.source_embedding(source.values), self.word_dropout if self.training else 0.0)
-        if isinstance(self.encoder, Stack):
-            return self.encoder.encode(embedded_BSD, source.mask()), None
-        if isinstance(self.encoder, LinearStack):
-            return self.encoder(embedded_BSD, source.mask()), None
-        if isinstance(self.encoder, RecurrentEncoder):
-            states_BSH, last = self.encoder(self.dropout(embedded_BSD), source.lengths)
-            return states_BSH, last[-1][0].to(states_BSH.dtype)
-        assert self.positions is not None
-        placed_BSD = self.dropout(self.positions(embedded_BSD))
-        return (placed_BSD if self.encoder is None else self.encoder(placed_BSD, source.mask())), None
+        pooled = width * (config.hops if attends else 1)
+        self.pooler = nn.Linear(pooled, pooled) if config.pooler else None
+        self.activation = POOLERS[config.pooler] if config.pooler else None
+        self.output = nn.Linear(pooled, specs.target.size)
 
     def classify(self, inputs: Padded) -> Tensor:
         """Logits (B, C)."""
@@ -163,7 +101,12 @@ class Classifier(nn.Module):
     def _classified(self, inputs: Padded) -> tuple[Tensor, Tensor | None]:
         states_BSH, last_BH = self._encoded(inputs)
         pooled_BH, alpha_BRS = self._pooled(Padded(states_BSH, inputs.lengths), last_BH)
-        return self.output(self.dropout(pooled_BH)), alpha_BRS
+        return self.output(self.dropout(self._with_pooler(pooled_BH))), alpha_BRS
+
+    def _with_pooler(self, pooled_BH: Tensor) -> Tensor:
+        if self.pooler is None or self.activation is None:
+            return pooled_BH
+        return self.activation(self.pooler(pooled_BH))
 
     def _pooled(self, states: Padded, last_BH: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """(B, H), or with several hops (B, R H); the weights (B, R, S) of attention pooling."""
@@ -177,20 +120,16 @@ class Classifier(nn.Module):
             return (states_BSH * real_BS1).sum(1) / states.lengths[:, None], None
         if self.pooling == "max":
             return states_BSH.masked_fill(~real_BS1, -torch.inf).amax(1), None
+        if self.pooling == "first":
+            return states_BSH[:, 0], None
         if last_BH is not None:
             return last_BH, None
         return states_BSH[torch.arange(len(states_BSH)), states.lengths - 1], None
 
 
-def _encoder(config: ClassifierConfig) -> Stack | LinearStack | ConvolutionEncoder | RecurrentEncoder | None:
-    if config.encoder == "none":
-        return None
-    if config.encoder == "transformer":
-        return Stack(config, config.layers, side="encoder")
-    if config.encoder == "linear":
-        table = config.model_dump(include=READ["linear"])
-        return LinearStack(LinearStackConfig.model_validate(table), config.layers, side="encoder")
-    if config.encoder == "convolution":
-        return ConvolutionEncoder(config.d_model, config.layers, config.kernel, config.dropout)
-    sizes = config.d_model, config.hidden, config.layers
-    return RecurrentEncoder(config.cell, *sizes, residual=False, dropout=config.dropout, direction=config.direction)
+def _text_of(specs: Specs) -> ColumnSpec:
+    """The column that is read. Raises InputError where it is no text, or what is asked for no label."""
+    if specs.source is None or specs.source.kind == "story" or specs.target.kind != "label":
+        raise InputError('[model] kind = "classifier": expected a task with a text and a label; got another one.')
+    assert specs.sizes[0] is not None
+    return specs.source

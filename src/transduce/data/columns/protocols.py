@@ -28,6 +28,7 @@ class ColumnSpec(NamedTuple):
     characters: how many different characters its tokens are written with, padding included; 0 = models do not see them.
     ids: how many different ids a store holds, where they are more than `size`.
     words: of each label, its ids in the vocabulary of the source; () = they have none.
+    separator: the id of the token between two texts that are read as one; -1 = there is none.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class ColumnSpec(NamedTuple):
     characters: int = 0
     ids: int = 0
     words: tuple[tuple[int, ...], ...] = ()
+    separator: int = -1
 
 
 class Specs(NamedTuple):
