@@ -27,6 +27,7 @@ def test_known_are_the_files_of_a_room() -> None:
         "parsing",
         "question_answering",
         "speech_recognition",
+        "tagging",
         "tree_classification",
     } == set(known("tasks"))
 

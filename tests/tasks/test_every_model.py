@@ -22,7 +22,11 @@ from transduce.recipe.recipe import parse_recipe
 
 NARROW = {"d_model": 24, "feed_forward": 8, "layers": 1, "encoder_layers": 1, "decoder_layers": 1, "hidden": 8}
 PARTS = {"blocks": 1, "character_filters": 4, "character_width": 4, "modeling_layers": 1, "slots": 9}
-UNREAD = {"classifier": {"feed_forward"}, "vector_decoder": {"feed_forward"}}  # by what is recurrent
+UNREAD = {
+    "classifier": {"feed_forward"},
+    "tagger": {"feed_forward"},
+    "vector_decoder": {"feed_forward"},
+}  # by what is recurrent
 
 
 def speech() -> Pipeline:
@@ -44,6 +48,7 @@ TASKS: dict[str, tuple[Callable[[], Pipeline], Any, str]] = {  # a pipeline of e
     "parsing": (drawn_models.parser, "ba de fi go", PARSED),
     "question_answering": (drawn_models.listener, STORY, "ba"),
     "speech_recognition": (speech, torch.randn(40, 8).numpy(), "ba de"),
+    "tagging": (drawn_models.tagger, "ba de fi", "B-PER I-PER O"),
     "translation": (translator, "ba de fi", "go ku"),
     "tree_classification": (drawn_models.tree_labeller, LABELLED, LABELLED),
 }
@@ -59,6 +64,7 @@ SUITED = {
     "parsing": BOTH_SIDES,
     "question_answering": {"memory_network"},
     "speech_recognition": {"ctc", "rnn", "transformer"},
+    "tagging": {"tagger"},
     "translation": {*BOTH_SIDES, "ctc", "non_autoregressive"},
     "tree_classification": {"tree_lstm", "tree_transformer"},
 }

@@ -188,7 +188,7 @@ class Notes:
         else:
             repaired = (
                 f"{_count(self.repaired, 'span begins', 'spans begin')} with a label inside, as I- behind O, and "
-                f"were read as if it were B- (first: line {self._first_repaired})"
+                f"{'was' if self.repaired == 1 else 'were'} read as if it were B- (first: line {self._first_repaired})"
             )
         bilou = self._came == "bioes" and self._letters["L"] + self._letters["U"]
         came = "BILOU" if bilou else self._came.upper()

@@ -6,6 +6,7 @@ window in which it is farthest from the edges within the text. The likeliest row
 Shapes: B texts of a batch, N words, C labels.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp
@@ -64,6 +65,15 @@ class WordLabelPrediction(Prediction):
 
     def __repr__(self) -> str:
         return f"WordLabelPrediction({self.text!r})"
+
+    def written_as(self, form: str) -> str:
+        """conll: a word and its label a line; entities: these as JSON; text: of segmented text the words."""
+        if form == "conll":
+            return "".join(f"{each.word}\t{each.label}\n" for each in self.words)
+        if form == "entities":
+            return json.dumps([each._asdict() for each in self.entities], ensure_ascii=False)
+        segmented = self.entities and not any(each.kind for each in self.entities)
+        return " ".join(each.text for each in self.entities) if segmented else self.text
 
     def details(self) -> dict[str, Any]:
         """The words with their labels, and the entities."""
