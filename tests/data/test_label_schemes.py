@@ -6,7 +6,7 @@ import random
 import pytest
 
 from transduce.data.structures.label_schemes import (
-    Span,
+    LabelSpan,
     allowed_transitions,
     labels_of,
     scheme_of,
@@ -55,7 +55,7 @@ def test_a_scheme_is_what_labels_look_like(labels: str, scheme: str) -> None:
     ],
 )
 def test_rows_are_read_as_spans(labels: str, spans: list[tuple[int, int, str]]) -> None:
-    assert spans_of(labels.split()) == [Span(*each) for each in spans]
+    assert spans_of(labels.split()) == [LabelSpan(*each) for each in spans]
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes", "bmes"])
@@ -64,7 +64,7 @@ def test_what_is_written_is_read_again(scheme: str) -> None:
     for _ in range(300):
         ends = sorted(drawn.sample(range(13), 6))
         pairs = itertools.batched(ends, 2) if hasattr(itertools, "batched") else zip(ends[::2], ends[1::2], strict=True)
-        spans = [Span(start, end, drawn.choice("XY")) for start, end in pairs]
+        spans = [LabelSpan(start, end, drawn.choice("XY")) for start, end in pairs]
         assert spans_of(labels_of(spans, 13, scheme)) == spans
 
 

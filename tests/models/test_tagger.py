@@ -101,10 +101,10 @@ def test_words_are_read_from_their_pieces() -> None:
         inputs = column.collate([np.asarray(row, np.int32)])
         ids = [each % column.tokenizer.size for each in row[1:-1]]
         assert len(ids) > 1
-        vectors = model.source_embedding(torch.tensor([ids]))[0]  # type: ignore[operator]
+        vectors = model.source_embedding(torch.tensor([ids]))[0]
         state = vectors[0] if pieces == "first" else vectors.mean(0)
         with torch.no_grad():
-            torch.testing.assert_close(model.emissions(inputs)[0, 1], model.output(state))  # type: ignore[operator]
+            torch.testing.assert_close(model.emissions(inputs)[0, 1], model.output(state))
 
 
 def test_characters_are_those_of_the_word_whatever_its_pieces() -> None:

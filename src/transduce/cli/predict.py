@@ -167,6 +167,7 @@ def predict(
         how = {"predict": options.to_table(), "form": written}
         placed = _placed(loaded, models, load, how, engine == "ray", workers)
         found = _in_bulk(placed, how, _rows(lines, names if as_json else [], options.constraints), len(lines))
+        found = (line for each in found for line in each.split("\n")) if further == "conll" else found
         write_lines(found if as_json or not names else _by_name(names, found), output)
 
 

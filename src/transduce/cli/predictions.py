@@ -25,7 +25,8 @@ def writer(
 
     def write(prediction: "Prediction", named: dict[str, str]) -> None:
         if form:
-            write_line(prediction.written_as(form))
+            for line in prediction.written_as(form).split("\n"):
+                write_line(line)
         elif whole and not as_json:
             write_text(surrounded(prediction))
         else:

@@ -92,7 +92,7 @@ class Row(NamedTuple):
     probabilities: list[float]
 
 
-class Window(NamedTuple):
+class WordWindow(NamedTuple):
     """The words [start, end) of a text, which are read at once; `row` is their part of its row."""
 
     text: int
@@ -213,7 +213,7 @@ class WordLabelPredictor:
         return _joined(rows, size, listed, each_NC, len(self.names))
 
 
-def windows(text: int, row: Ids, size: int, longest: int) -> list[Window]:
+def windows(text: int, row: Ids, size: int, longest: int) -> list[WordWindow]:
     """What of a row is read at once: all of it, or as many words as have `longest` pieces, from every half of these on.
 
     A word of more pieces is read from its first ones.
@@ -223,20 +223,20 @@ def windows(text: int, row: Ids, size: int, longest: int) -> list[Window]:
     """
     firsts = np.flatnonzero(row >= size).tolist()
     if len(row) <= longest:
-        return [Window(text, 0, len(firsts), row)] if firsts else []
-    bounds, found, start = [*firsts, len(row)], list[Window](), 0
+        return [WordWindow(text, 0, len(firsts), row)] if firsts else []
+    bounds, found, start = [*firsts, len(row)], list[WordWindow](), 0
     while True:
         end = start + 1
         while end < len(firsts) and bounds[end + 1] - bounds[start] <= longest:
             end += 1
-        found.append(Window(text, start, end, row[bounds[start] : bounds[end]][:longest]))
+        found.append(WordWindow(text, start, end, row[bounds[start] : bounds[end]][:longest]))
         if end == len(firsts):
             return found
         start += max(1, (end - start) // 2)
 
 
 def _joined(
-    rows: Sequence[Ids], size: int, listed: Sequence[Window], each_NC: Sequence[Tensor], labels: int
+    rows: Sequence[Ids], size: int, listed: Sequence[WordWindow], each_NC: Sequence[Tensor], labels: int
 ) -> list[Tensor]:
     """The scores (N, C) of each text from those of its windows."""
     counts = [int((row >= size).sum()) for row in rows]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.core.errors import InputError
 from transduce.data.structures.label_schemes import (
     OUTSIDE,
-    Span,
+    LabelSpan,
     labels_of,
     parts_of,
     scheme_of,
@@ -55,7 +55,7 @@ def entity_tally(hypotheses: Sequence[str], references: References, figure: str 
     return _span_tally(rows, read, figure, name, f"nrefs:1|unit:span|average:micro|scheme:{how}")
 
 
-def strict_spans(labels: Sequence[str], scheme: str) -> list[Span]:
+def strict_spans(labels: Sequence[str], scheme: str) -> list[LabelSpan]:
     """The spans of a row whose labels are those that the scheme has for them."""
     if scheme == "none":
         return spans_of(labels)
@@ -70,12 +70,12 @@ def word_f1_tally(hypotheses: Sequence[str], references: References) -> Tally:
     return _span_tally(rows, segments, "f1", "word F1", "nrefs:1|unit:word|average:micro|scheme:bmes")
 
 
-def segments(labels: Sequence[str]) -> list[Span]:
+def segments(labels: Sequence[str]) -> list[LabelSpan]:
     """The words of a row of B, M, E, S, which hold every character: they begin at B and S, and behind E and S."""
     letters = [parts_of(label).letter for label in labels]
     inner = [n for n in range(1, len(letters)) if letters[n] in "BS" or letters[n - 1] in "ES"]
     bounds = [0, *inner, len(letters)] if letters else []
-    return [Span(start, end, "") for start, end in pairwise(bounds)]
+    return [LabelSpan(start, end, "") for start, end in pairwise(bounds)]
 
 
 def label_accuracy_tally(hypotheses: Sequence[str], references: References) -> Tally:
@@ -117,7 +117,7 @@ def _rows(hypotheses: Sequence[str], references: References, metric: str) -> lis
 
 
 def _span_tally(
-    rows: Sequence[tuple[Row, Row]], read: Callable[[Row], list[Span]], figure: str, name: str, signature: str
+    rows: Sequence[tuple[Row, Row]], read: Callable[[Row], list[LabelSpan]], figure: str, name: str, signature: str
 ) -> Tally:
     import numpy as np
 

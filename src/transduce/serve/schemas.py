@@ -114,7 +114,7 @@ class NodeAnswer(BaseModel):
     probability: float
 
 
-class WordAnswer(BaseModel):
+class LabelledWordAnswer(BaseModel):
     """A word, its label and the probability of this one, and its characters [start, end) of the text."""
 
     word: str
@@ -150,7 +150,7 @@ class Output(BaseModel):
     no_answer: float | None = Field(default=None, description="The probability that the text holds no answer.")
     label: str | None = Field(default=None, description="Of a tree: the label of its root.")
     nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
-    words: list[WordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
+    words: list[LabelledWordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
     entities: list[EntityAnswer] | None = Field(default=None, description="Of a tagger: the spans that labels say.")
 
 

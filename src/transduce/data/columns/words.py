@@ -103,9 +103,9 @@ class Words(Tokens):
         """`WordPieces`."""
         before = self.opening
         after = self.tokenizer.ids(self.after) if self.after else []
-        framed = [np.concatenate([before, np.asarray(row, np.int64), after]).astype(np.int64) for row in rows]
-        firsts = [np.flatnonzero(row >= self.tokenizer.size) for row in framed]
-        words = [np.cumsum(row >= self.tokenizer.size) - 1 for row in framed]
+        framed = [np.concatenate([before, np.asarray(row), after]).astype(np.int32) for row in rows]
+        firsts = [np.flatnonzero(row >= self.tokenizer.size).astype(np.int32) for row in framed]
+        words = [(np.cumsum(row >= self.tokenizer.size) - 1).astype(np.int32) for row in framed]
         for each in words if after else ():
             each[-len(after) :] = -1
         pieces = padded([row % self.tokenizer.size for row in framed])
@@ -132,7 +132,7 @@ class Words(Tokens):
         values[places.mask()] = torch.from_numpy(np.stack(spelled))
         return Padded(values, places.lengths)
 
-    def _spelled(self, row: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def _spelled(self, row: NDArray[np.int32]) -> list[NDArray[np.int64]]:
         """The characters (W,) of each word of a row."""
         inner = row[len(self.opening) : len(row) - len(self.after)].tolist()
         size, found = self.tokenizer.size, list[list[int]]()

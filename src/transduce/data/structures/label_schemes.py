@@ -23,7 +23,7 @@ OTHER_LETTERS = str.maketrans("MLU", "IES")  # of BMES, and of BILOU, as those o
 BEGINS, ENDS = "BS", "ES"
 
 
-class Span(NamedTuple):
+class LabelSpan(NamedTuple):
     """The words [start, end) of one kind; "" = it has no kind."""
 
     start: int
@@ -31,19 +31,19 @@ class Span(NamedTuple):
     kind: str
 
 
-class Parts(NamedTuple):
+class LabelParts(NamedTuple):
     """A label: its letter as of BIOES, and its kind."""
 
     letter: str
     kind: str
 
 
-def parts_of(label: str) -> Parts:
+def parts_of(label: str) -> LabelParts:
     """The letter and the kind of a label. What is no label of a scheme is outside."""
     found = LABEL.match(label)
     if found is None or (found[1] == OUTSIDE and found[2]):
-        return Parts(OUTSIDE, "")
-    return Parts(found[1].translate(OTHER_LETTERS), found[2] or "")
+        return LabelParts(OUTSIDE, "")
+    return LabelParts(found[1].translate(OTHER_LETTERS), found[2] or "")
 
 
 def scheme_of(labels: Collection[str]) -> Scheme:
@@ -56,33 +56,33 @@ def scheme_of(labels: Collection[str]) -> Scheme:
     return next((name for name, known in LETTERS.items() if letters <= known), "none")
 
 
-def spans_of(labels: Sequence[str]) -> list[Span]:
+def spans_of(labels: Sequence[str]) -> list[LabelSpan]:
     """The spans of a row of labels, in their order, also where the row keeps to no scheme.
 
     As the script conlleval of CoNLL-2000 reads it: a span begins at B or S, behind E or S, and wherever a label inside
     follows O or another kind; it ends before the next one, before O, and behind E or S.
     """
-    found, start = list[Span](), 0
-    before = Parts(OUTSIDE, "")
+    found, start = list[LabelSpan](), 0
+    before = LabelParts(OUTSIDE, "")
     for place, label in enumerate([*labels, OUTSIDE]):
         now = parts_of(label)
         if before.letter != OUTSIDE and _ends(before, now):
-            found.append(Span(start, place, before.kind))
+            found.append(LabelSpan(start, place, before.kind))
         if now.letter != OUTSIDE and _begins(before, now):
             start = place
         before = now
     return found
 
 
-def _ends(before: Parts, now: Parts) -> bool:
+def _ends(before: LabelParts, now: LabelParts) -> bool:
     return before.letter in ENDS or now.letter in BEGINS or now.letter == OUTSIDE or now.kind != before.kind
 
 
-def _begins(before: Parts, now: Parts) -> bool:
+def _begins(before: LabelParts, now: LabelParts) -> bool:
     return now.letter in BEGINS or before.letter == OUTSIDE or before.letter in ENDS or now.kind != before.kind
 
 
-def labels_of(spans: Sequence[Span], words: int, scheme: str) -> list[str]:
+def labels_of(spans: Sequence[LabelSpan], words: int, scheme: str) -> list[str]:
     """The labels of this many words with these spans, which do not overlap, in a scheme that is not "none"."""
     labels = [OUTSIDE] * words
     inside = "M" if scheme == "bmes" else "I"

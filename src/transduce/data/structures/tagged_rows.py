@@ -15,7 +15,7 @@ from transduce.core.errors import InputError
 from transduce.core.printable import PROBLEMS
 from transduce.data.files import text_lines
 from transduce.data.formats.jsonl import Jsonl
-from transduce.data.structures.label_schemes import Span, labels_of
+from transduce.data.structures.label_schemes import LabelSpan, labels_of
 from transduce.data.structures.word_units import SPACES, unit_bounds, units_of
 
 FIELDS = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7}  # of CoNLL-U, besides form: 1
@@ -152,7 +152,7 @@ def _json_row(found: Any, unit: str, scheme: str, label: str | None) -> TaggedRo
 def _spanned(text: str, given: Sequence[Any], unit: str, scheme: str) -> TaggedRow:
     """A text with spans of characters, as words with labels."""
     bounds = unit_bounds(text, unit)
-    spans, widened = list[Span](), 0
+    spans, widened = list[LabelSpan](), 0
     for start, end, kind in sorted(_span(each, len(text)) for each in given):
         within = [place for place, (first, last) in enumerate(bounds) if first < end and last > start]
         if not within:
@@ -164,7 +164,7 @@ def _spanned(text: str, given: Sequence[Any], unit: str, scheme: str) -> TaggedR
                 f'expected spans that share no word; "{named}" ({before.kind}) and "{text[start:end]}" ({kind}) do.'
             )
         widened += bounds[within[0]][0] < start or bounds[within[-1]][1] > end
-        spans.append(Span(within[0], within[-1] + 1, kind))
+        spans.append(LabelSpan(within[0], within[-1] + 1, kind))
     words = [text[start:end] for start, end in bounds]
     return TaggedRow(0, words, labels_of(spans, len(words), scheme), widened)
 
@@ -183,7 +183,7 @@ def segmented_rows(path: Path) -> Iterator[TaggedRow]:
     """The characters of words with spaces between, with the labels B, M, E, S. Raises InputError for a missing file."""
     for number, line in enumerate(text_lines(path), 1):
         words = [units_of(word, "character") for word in SPACES.split(line) if word.strip()]
-        labels = [label for word in words for label in labels_of([Span(0, len(word), "")], len(word), "bmes")]
+        labels = [label for word in words for label in labels_of([LabelSpan(0, len(word), "")], len(word), "bmes")]
         if words:
             yield TaggedRow(number, [each for word in words for each in word], labels)
 
