@@ -69,6 +69,12 @@ def test_every_format_holds_the_same_texts(tmp_path: Path, name: str, text: str)
     assert texts.notes == []
 
 
+def test_words_and_labels_may_stand_in_texts(tmp_path: Path) -> None:
+    lines = [json.dumps({"source": words, "target": labels, "w": "a", "l": "X"}) + "\n" for words, labels in WANTED]
+    assert pairs(read(tmp_path, "a.jsonl", "".join(lines))) == WANTED
+    assert pairs(read(tmp_path, "a.jsonl", "".join(lines), word="w", label="l")) == [("a", "X")] * 2
+
+
 def test_packed_files_and_other_columns(tmp_path: Path) -> None:
     (tmp_path / "train.conll.gz").write_bytes(gzip.compress(CONLL2003.encode()))
     texts = read_tagged(TaggedFile(file="train.conll.gz", word=0, label=1), tmp_path)

@@ -234,6 +234,20 @@ def test_chinese_text_is_cut_into_words(tmp_path: Path) -> None:
     assert done.out.replace(" ", "") == "我喜欢计算机\n"
 
 
+def test_a_program_gives_words_and_labels_as_texts(tmp_path: Path) -> None:
+    drawn = random.Random(5)
+    rows = [tuple(" ".join(side) for side in zip(*sentence(drawn), strict=True)) for _ in range(60)]
+    recipe = {
+        "task": {"kind": "tagging"},
+        "model": {"kind": "tagger", "d_model": 8, "hidden": 8, "character_filters": 4},
+        "training": {"updates": 4, "threads": 1},
+    }
+    trained = transduce.train(recipe, tmp_path / "run", {"train": rows[:50], "test": rows[50:]}, quiet=True)
+    assert len(transduce.load(trained.run).predict("Ann Ruz sees").text.split(" ")) == 3
+    with pytest.raises(InputError, match="line 1: 2 tokens and 1 labels"):
+        transduce.train(recipe, tmp_path / "other", [("Ann Ruz", "B-PER"), ("Bob", "B-PER")], quiet=True)
+
+
 def test_the_baseline_knows_words_by_their_looks() -> None:
     counted = FrequentLabels.of(
         [(["walking", "Walking", "3", "dogs"], ["V", "N", "NUM", "N"]), (["walking", "cats", "17"], ["V", "N", "NUM"])]

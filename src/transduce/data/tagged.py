@@ -7,7 +7,7 @@ U+00A0.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -48,8 +48,8 @@ class TaggedFile(Config):
     texts."""
     format: Literal["conll", "conllu", "jsonl"] | None = None
     """Of the file. Unset: what its suffix says."""
-    word: int | None = Field(default=None, ge=0)
-    """Column of the words, from 0. Unset: the first, of CoNLL-U the second."""
+    word: Annotated[int, Field(ge=0)] | str | None = None
+    """Column of the words, from 0. Unset: the first, of CoNLL-U the second. Of objects a key."""
     label: int | str | None = None
     """Column of the labels, from 0. Unset: the last; of CoNLL-U upos, for which xpos, feats, deprel may stand. Of
     objects a key."""
@@ -67,10 +67,10 @@ class TaggedFile(Config):
         ):
             raise ValueError(f"{', '.join(unread)}: not read with segmented = true. Leave it out")
         kind = self.format_name
-        if kind == "jsonl" and (self.word is not None or isinstance(self.label, int)):
-            raise ValueError(
-                'word and label: a .jsonl has no columns; name the key of its labels, as in label = "tags"'
-            )
+        if kind == "jsonl" and any(isinstance(each, int) for each in (self.word, self.label)):
+            raise ValueError('word and label: a .jsonl has no columns; name keys, as in label = "tags"')
+        if kind != "jsonl" and isinstance(self.word, str):
+            raise ValueError("word: expected a column from 0, as in word = 1")
         if kind == "conll" and isinstance(self.label, str):
             raise ValueError("label: expected a column from 0, as in label = 3")
         return self
@@ -134,14 +134,15 @@ def _rows(file: TaggedFile, path: Path, unit: str, scheme: Scheme | None) -> Ite
         case "segmented":
             return segmented_rows(path)
         case "jsonl":
-            key = file.label if isinstance(file.label, str) else None
-            return json_rows(path, unit, spans_in, key)
+            word, key = (each if isinstance(each, str) else None for each in (file.word, file.label))
+            return json_rows(path, unit, spans_in, word, key)
         case "conllu":
-            return conllu_rows(
-                path, "upos" if file.label is None else file.label, 1 if file.word is None else file.word
-            )
-    label = file.label if isinstance(file.label, int) else -1
-    return conll_rows(path, file.word or 0, label)
+            return conllu_rows(path, "upos" if file.label is None else file.label, _column(file.word, 1))
+    return conll_rows(path, _column(file.word, 0), _column(file.label, -1))
+
+
+def _column(given: int | str | None, usual: int) -> int:
+    return given if isinstance(given, int) else usual
 
 
 class Notes:

@@ -19,8 +19,8 @@ from transduce.data.structures.label_schemes import LabelSpan, labels_of
 from transduce.data.structures.word_units import SPACES, unit_bounds, units_of
 
 FIELDS = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7}  # of CoNLL-U, besides form: 1
-TOKENS = ("tokens", "words")
-LABELS = ("ner_tags", "tags", "labels", "pos_tags", "upos")
+TOKENS = ("tokens", "words", "source")
+LABELS = ("ner_tags", "tags", "labels", "pos_tags", "upos", "target")
 SPANS = ("spans", "label", "entities", "labels")
 DOCUMENT = "-DOCSTART-"
 SHOWN = 40  # characters of what came in a message
@@ -107,13 +107,15 @@ def _grouped(cells: Iterable[tuple[int, list[str]]]) -> Iterator[TaggedRow]:
         yield TaggedRow(first, words, labels)
 
 
-def json_rows(path: Path, unit: str, scheme: str, label: str | None = None) -> Iterator[TaggedRow]:
-    """The rows of a .jsonl: tokens with their labels, or a text with spans.
+def json_rows(
+    path: Path, unit: str, scheme: str, word: str | None = None, label: str | None = None
+) -> Iterator[TaggedRow]:
+    """The rows of a .jsonl: tokens with their labels, as lists or with spaces between; or a text with spans.
 
     Args:
         unit: how texts are cut into words; see `unit_bounds`.
         scheme: how spans are written.
-        label: the key of labels or spans; None = the first usual one that an object has.
+        word: the key of the tokens; None = the first usual one that an object has. label: that of labels or spans.
 
     Raises:
         InputError: a missing file; lines that are neither, or whose labels are not as many as their tokens; spans that
@@ -122,7 +124,7 @@ def json_rows(path: Path, unit: str, scheme: str, label: str | None = None) -> I
     problems = Problems(path)
     for each in Jsonl().objects(path):
         try:
-            row = _json_row(each.value, unit, scheme, label)
+            row = _json_row(each.value, unit, scheme, word, label)
         except InputError as error:
             problems.add(each.line, error.problems[0])
         else:
@@ -130,11 +132,10 @@ def json_rows(path: Path, unit: str, scheme: str, label: str | None = None) -> I
     problems.check()
 
 
-def _json_row(found: Any, unit: str, scheme: str, label: str | None) -> TaggedRow:
+def _json_row(found: Any, unit: str, scheme: str, word: str | None, label: str | None) -> TaggedRow:
     table = found if isinstance(found, dict) else {}
-    tokens = next((table[key] for key in TOKENS if isinstance(table.get(key), list)), None)
-    keys = [label] if label else LABELS if tokens is not None else SPANS
-    labels = next((table[key] for key in keys if isinstance(table.get(key), list)), None)
+    tokens = _listed(table, [word] if word else TOKENS)
+    labels = _listed(table, [label] if label else LABELS if tokens is not None else SPANS)
     text = table.get("text")
     if labels is None or (tokens is None and not isinstance(text, str)):
         named = f'"{label}"' if label else '"ner_tags", "tags" or "labels"'
@@ -147,6 +148,12 @@ def _json_row(found: Any, unit: str, scheme: str, label: str | None) -> TaggedRo
     if not all(isinstance(each, str) for each in [*tokens, *labels]):
         raise InputError("expected texts as tokens, and texts or numbers as labels.")
     return TaggedRow(0, [str(each) for each in tokens], [str(each) for each in labels])
+
+
+def _listed(table: dict[str, Any], keys: Sequence[str]) -> list[Any] | None:
+    """What is at the first of the keys that an object has; of a text what stands between its spaces."""
+    value = next((table[key] for key in keys if isinstance(table.get(key), list | str)), None)
+    return units_of(value, "word") if isinstance(value, str) else value
 
 
 def _spanned(text: str, given: Sequence[Any], unit: str, scheme: str) -> TaggedRow:
