@@ -21,7 +21,7 @@ from transduce.kernels.cpu import bf16_is_faster, capabilities
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.objectives.text import text_objective
 from transduce.recipe.training import TrainingConfig
-from transduce.training.activation_checkpointing import recompute_blocks
+from transduce.training.initialization import recompute_blocks
 from transduce.training.memory import activation_bytes
 from transduce.training.microbatches import add_gradients, uncut
 

@@ -23,7 +23,7 @@ def work(job: dict[str, Any], path: Path, lock: int | None) -> int:
 
 def measured_briefly(patch: pytest.MonkeyPatch) -> None:
     """Trainings run in this process, and what is measured and resampled is so a few times only."""
-    patch.setattr(comparing, "_work", work)
+    patch.setattr(comparing, "_run_worker", work)
     patch.setattr(growth, "ENOUGH_SECONDS", 0.0)
     patch.setattr(growth, "REPEATS", 1)
     patch.setattr(operations, "SAMPLED", 2)

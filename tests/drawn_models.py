@@ -17,6 +17,7 @@ from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.columns.story import Story
+from transduce.data.columns.text_vector import TextVector
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
@@ -50,6 +51,13 @@ def classifier(kind: str = "whitespace", seed: int = 1, **model: Any) -> Pipelin
     columns: dict[str, Column] = {"source": Tokens(tokenizer, ends=True), "target": Label(LABELS)}
     table = {"kind": "classifier", "d_model": 8, "hidden": 8, **model}
     return made({"kind": "classification"}, {"train": [{"file": "a.tsv"}]}, columns, table, seed)
+
+
+def sentence_encoder(seed: int = 1, **model: Any) -> Pipeline:
+    """Vectors of 8 numbers."""
+    columns: dict[str, Column] = {"source": Tokens(learnt("whitespace"), ends=True), "target": TextVector(8)}
+    table = {"kind": "sentence_encoder", "encoder": "transformer", "d_model": 8, "heads": 2, "feed_forward": 8, **model}
+    return made({"kind": "text_encoding"}, {}, columns, table, seed)
 
 
 def answerer(kind: str = "bidaf", seed: int = 1, **task: Any) -> Pipeline:

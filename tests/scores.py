@@ -6,11 +6,10 @@ from typing import Any
 
 from transduce.metrics import bleu as sacre
 from transduce.metrics.bleu_formula import Tokens, _counts, _formula
-from transduce.metrics.chrf import chrf_tally
 from transduce.metrics.exact_match import exact_match_tally, length_match_tally
 from transduce.metrics.rouge import _pooled, _recall, rouge_tally
+from transduce.metrics.sacrebleu_score import chrf_tally, ter_tally
 from transduce.metrics.score import References, Score
-from transduce.metrics.ter import ter_tally
 
 Texts = Sequence[str]
 

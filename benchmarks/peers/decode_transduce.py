@@ -40,7 +40,7 @@ if __name__ == "__main__":
     lexicon, words = lexicon_of(asked.work, candidates) if candidates else (None, 0)
     settings = Search(method="beam" if asked.beam > 1 else "greedy", beam=asked.beam, prune=prune)
     torch.set_num_threads(1)
-    side_by_side = partial(parallel_map, workers=1 if asked.batch == 1 else WORKERS, outside_python=True)
+    side_by_side = partial(parallel_map, workers=1 if asked.batch == 1 else WORKERS, releases_gil=True)
 
     def translate(sources: Rows) -> Rows:
         source = padded([np.asarray(ids, np.int32) for ids in sources], end=END)

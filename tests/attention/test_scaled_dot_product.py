@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from slow_attention import random_mask, slow_attention
 from torch import Tensor
 
-from transduce.attention import attend, attend_visibly, attention_weights, masks, scaled_dot_product
+from transduce.attention import attend, attend_with_weights, attention_weights, masks, scaled_dot_product
 from transduce.attention.normalizers import Softmax
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import ScaledDot
@@ -89,7 +89,7 @@ def test_explicit_equals_the_slow_loop(batch: int, heads: int, queries: int, key
     query, key, value = random_qkv(batch, heads, queries, keys, width)
     allowed = random_mask(batch, heads, queries, keys)
     slow_output, slow_alpha = slow_attention(query, key, value, allowed)
-    output, alpha = attend_visibly(query, key, value, allowed)
+    output, alpha = attend_with_weights(query, key, value, allowed)
     torch.testing.assert_close(output, slow_output)
     torch.testing.assert_close(alpha, slow_alpha)
     assert (alpha[~allowed] == 0).all()
@@ -111,7 +111,7 @@ def test_nothing_changes_where_the_kernel_changes(keys: int) -> None:
     allowed = masks.padding(torch.arange(keys) < torch.tensor([[keys], [keys - 9]]))
     output = attend(query, key, value, allowed)
     torch.testing.assert_close(output, F.scaled_dot_product_attention(query, key, value, allowed))
-    torch.testing.assert_close(output, attend_visibly(query, key, value, allowed)[0])
+    torch.testing.assert_close(output, attend_with_weights(query, key, value, allowed)[0])
 
 
 def test_the_fused_kernel_starts_at_its_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_gradients_of_the_weights_are_right() -> None:
     torch.manual_seed(0)
     query, key, value = (each.requires_grad_() for each in random_qkv(1, 2, 3, 4))
     allowed = random_mask(1, 2, 3, 4)
-    assert torch.autograd.gradcheck(lambda q, k, v: attend_visibly(q, k, v, allowed), (query, key, value))
+    assert torch.autograd.gradcheck(lambda q, k, v: attend_with_weights(q, k, v, allowed), (query, key, value))
 
 
 def test_a_forbidden_key_gets_no_gradient(kernel: str) -> None:
@@ -150,7 +150,7 @@ def test_a_forbidden_key_gets_no_gradient(kernel: str) -> None:
 def test_the_softmax_of_bf16_scores_is_taken_in_fp32() -> None:
     torch.manual_seed(0)
     query, key, value = (each.bfloat16() for each in random_qkv(1, 1, 4, 64))
-    output, alpha = attend_visibly(query, key, value)
+    output, alpha = attend_with_weights(query, key, value)
     assert (output.dtype, alpha.dtype) == (torch.bfloat16, torch.float32)
     torch.testing.assert_close(alpha.sum(-1), torch.ones(1, 1, 4))
 
@@ -166,7 +166,7 @@ def test_dropout_falls_on_the_weights_and_leaves_the_reported_ones_whole() -> No
     torch.manual_seed(0)
     query, key, _ = random_qkv(1, 1, 50, 40)
     identity_SS = torch.eye(40, dtype=torch.float64)[None, None]
-    output, alpha = attend_visibly(query, key, identity_SS, dropout_rate=0.5)
+    output, alpha = attend_with_weights(query, key, identity_SS, dropout_rate=0.5)
     torch.testing.assert_close(alpha, attention_weights(query, key))
     ratio = output / alpha  # values are the identity: the output is the weights that were used
     torch.testing.assert_close(ratio[ratio != 0], torch.full_like(ratio[ratio != 0], 2.0))
@@ -199,7 +199,7 @@ def test_biases_and_shared_heads_in_the_slow_loop(kernel: str, groups: int) -> N
     allowed, bias = random_mask(2, 4, 3, 5), torch.randn(4, 3, 5, dtype=torch.float64)
     key, value = key[:, :groups], value[:, :groups]
     repeated = [each.repeat_interleave(4 // groups, 1) for each in (key, value)]
-    output, alpha = attend_visibly(query, key, value, allowed, bias=bias)
+    output, alpha = attend_with_weights(query, key, value, allowed, bias=bias)
     torch.testing.assert_close(attend(query, key, value, allowed, bias=bias), output)
     for t in range(3):  # q . (k, bias_t) with q = (q, sqrt(width))
         wider = torch.cat((query[:, :, t : t + 1], torch.full((2, 4, 1, 1), 2.0).double()), -1) * (5 / 4) ** 0.5

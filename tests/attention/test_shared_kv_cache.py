@@ -27,8 +27,8 @@ def attended(query_HE: Tensor, keys: list[Tensor], values: list[Tensor]) -> tupl
 def check(attention: DecoderCache | EncoderCache, pasts: list[list[tuple[Tensor, Tensor]]]) -> None:
     """Every hypothesis reads its own past, with and without its weights being asked for."""
     query_NH1E = torch.randn(len(pasts), HEADS, 1, WIDTH)
-    read_NH1E, alpha_NH1S = attention.read(query_NH1E, openly=True)
-    quick_NH1E, nothing = attention.read(query_NH1E, openly=False)
+    read_NH1E, alpha_NH1S = attention.read(query_NH1E, with_weights=True)
+    quick_NH1E, nothing = attention.read(query_NH1E, with_weights=False)
     torch.testing.assert_close(quick_NH1E, read_NH1E)
     assert alpha_NH1S is not None and nothing is None
     for number, past in enumerate(pasts):

@@ -40,7 +40,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     measured_briefly(monkeypatch)
     without_curves(monkeypatch)
-    monkeypatch.setattr(comparing, "_work", noted)
+    monkeypatch.setattr(comparing, "_run_worker", noted)
     return done
 
 
@@ -100,7 +100,7 @@ def test_variants_along_a_key_are_trained_at_each_value_and_what_is_finished_is_
 ) -> None:
     path, folder = written(tiny_recipe, COMMON + GREEDY + PAIRS + TWO), tmp_path / "run"
     trainings = [f"{name}, seed {seed}" for seed in (1, 2) for name in ("pre", "post | norm")]
-    real = comparing._work
+    real = comparing._run_worker
 
     def stopped(job: dict[str, Any], path: Path, lock: int | None) -> int:
         if len(jobs) == 7:  # in the middle of the second value
@@ -108,7 +108,7 @@ def test_variants_along_a_key_are_trained_at_each_value_and_what_is_finished_is_
         return real(job, path, lock)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(comparing, "_work", stopped)
+        patch.setattr(comparing, "_run_worker", stopped)
         run_comparison(load_comparison(path), folder, QUIET)
     assert [each["at"] for each in told(folder)["points"]] == [20]  # what there is, is told
     jobs.clear()

@@ -150,7 +150,7 @@ def test_one_that_was_killed_with_its_parent_ends_as_one_that_was_not(
         assert beam["variants"]["post | norm"]["difference"]["verdict"] in text
     assert str(killed / "compare.html") in shown
     assert "Figures left out: drawing figures needs matplotlib" in shown
-    monkeypatch.setattr(comparing, "_work", lambda *job: pytest.fail("there is nothing to do"))
+    monkeypatch.setattr(comparing, "_run_worker", lambda *job: pytest.fail("there is nothing to do"))
     run_comparison(load_comparison(file.parent / "killed" / file.name), killed, QUIET)
 
 
@@ -249,7 +249,7 @@ def test_without_matplotlib_only_the_figures_are_missing_and_it_says_so(finished
 
 def test_what_is_finished_is_not_done_again(file: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = told(finished)
-    monkeypatch.setattr(comparing, "_work", lambda *job: pytest.fail("there is nothing to do"))
+    monkeypatch.setattr(comparing, "_run_worker", lambda *job: pytest.fail("there is nothing to do"))
     again = run_comparison(load_comparison(file), finished, QUIET)
     assert again["quality"] == before["quality"]
     assert again["variants"] == before["variants"]
@@ -257,7 +257,7 @@ def test_what_is_finished_is_not_done_again(file: Path, finished: Path, monkeypa
 
 def test_a_new_variant_is_trained_and_nothing_else(file: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[dict[str, Any]] = []
-    monkeypatch.setattr(comparing, "_work", lambda job, *rest: jobs.append(job) or 1)
+    monkeypatch.setattr(comparing, "_run_worker", lambda job, *rest: jobs.append(job) or 1)
     text = file.read_text() + "[variants.third]\nmodel = { positions = 'none' }\n"
     other = file.with_name("three.toml")
     other.write_text(text)
@@ -342,7 +342,7 @@ def test_a_larger_budget_of_time_goes_on_and_a_smaller_one_is_refused(
     with pytest.raises(InputError, match=r"good, seed 1 was trained for longer than 1s"):
         run_comparison(load_comparison(path, [], "1s"), folder, QUIET)
     jobs: list[dict[str, Any]] = []
-    monkeypatch.setattr(comparing, "_work", lambda job, *rest: jobs.append(job) or 0)
+    monkeypatch.setattr(comparing, "_run_worker", lambda job, *rest: jobs.append(job) or 0)
     run_comparison(load_comparison(path, [], "6s"), folder, QUIET)
     assert [(job["where"], job["recipe"]["training"]["minutes"]) for job in jobs] == [
         ("good, seed 1", 0.1), ("hopeless, seed 1", 0.1)

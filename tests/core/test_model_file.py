@@ -309,19 +309,18 @@ def test_no_file_is_explained(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["pt", "pth", "bin", "ckpt", "pkl", "pickle"])
 def test_a_pickle_is_refused_with_what_to_do(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"m.{suffix}").touch()
-    with pytest.raises(InputError, match=r"is a pickle\. Opening one can run code.* transduce convert FOLDER model"):
+    with pytest.raises(InputError, match=r"is a pickle\. Opening one can run code.* a folder of Hugging Face that"):
         find_model_file(tmp_path / f"m.{suffix}")
 
 
-def test_models_of_others_are_converted_first(tmp_path: Path) -> None:
+def test_models_of_others_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "m.npz").touch()
     with pytest.raises(
         InputError, match=r"of Marian; convert it first: transduce convert \S+m\.npz model\.safetensors"
     ):
         find_model_file(tmp_path / "m.npz")
-    for name in ("config.json", "pytorch_model.bin", "model-00001-of-00002.safetensors"):
-        (tmp_path / name).touch()
-    with pytest.raises(InputError, match=f"of Hugging Face; convert it first: transduce convert {tmp_path} model"):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=f"{tmp_path}: there is no model.safetensors"):
         find_model_file(tmp_path)
 
 

@@ -156,11 +156,11 @@ def test_what_is_to_be_transcribed_must_hold_sound(sounds: Path) -> None:
         (sounds / name).write_bytes(content)
     column = Frames(40, 8000, sounds)
     with pytest.raises(InputError) as caught:
-        column.heard(["a.wav", "none.wav", "", "cut.wav"])
+        column.encode_audio(["a.wav", "none.wav", "", "cut.wav"])
     assert [each.partition(":")[0] for each in caught.value.problems] == ["none.wav", "cut.wav"]
     assert "shorter than one frame (25 ms)" in caught.value.problems[0]
     with pytest.raises(InputError) as caught:
-        column.heard(["empty.wav", "text.wav"])
+        column.encode_audio(["empty.wav", "text.wav"])
     assert caught.value.problems[0] == "empty.wav: not a sound file: it is empty."
     assert "text.wav: not a sound file, but text" in caught.value.problems[1]
 

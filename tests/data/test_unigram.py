@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transduce.data.tokenizers.unigram import _best_without, learn_pieces
+from transduce.data.tokenizers.tokenizer import _best_without, learn_pieces
 
 STEMS, ENDINGS = ["walk", "talk", "jump", "play", "work", "help"], ["", "s", "ed", "ing", "er"]
 WORDS = Counter({f"▁{stem}{ending}": 20 for stem in STEMS for ending in ENDINGS})

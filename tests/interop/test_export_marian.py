@@ -22,8 +22,7 @@ from random_models import language_model, model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
-from transduce.interop.export_marian import export_marian
-from transduce.interop.marian_engine import MarianEngine
+from transduce.interop.export_marian import MarianEngine, export_marian
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from transduce.pipeline.pipeline import Pipeline
@@ -125,8 +124,8 @@ def test_scores_are_equal_where_nothing_is_shared_out(tmp_path: Path) -> None:
     folder = exported(pipeline, tmp_path / "out")
     found = compare(pipeline, MarianEngine(pipeline, folder), Text("random", sentences(60)))
     assert found.holds, found.report()
-    assert found.apart is not None
-    assert found.apart[0] < 1e-3  # Marian prints six digits
+    assert found.difference is not None
+    assert found.difference[0] < 1e-3  # Marian prints six digits
 
 
 @pytest.mark.parametrize("name", [*GOES, "attention, pre"])
@@ -265,7 +264,7 @@ def test_a_model_of_marian_says_the_same_here_and_when_it_is_back(name: str, tmp
     for folder in (theirs, exported(pipeline, tmp_path / "ours")):
         found = compare(pipeline, MarianEngine(pipeline, folder), Text("random", sentences(60)))
         assert found.holds, found.report()
-        assert found.apart is None or found.apart[0] < 1e-3
+        assert found.difference is None or found.difference[0] < 1e-3
 
 
 @runs_marian

@@ -28,7 +28,7 @@ def test_logits_and_greedy_ids_are_equal(settings: dict[str, Any], tmp_path: Pat
     pipeline = converted(tmp_path)
     found = compare(pipeline, OriginalEngine(pipeline, tmp_path), Text("random", sentences(15)))
     assert found.holds, found.report()
-    assert found.apart is not None
-    assert found.apart[0] < 1e-3
+    assert found.difference is not None
+    assert found.difference[0] < 1e-3
     theirs, ours = logits_of_both(model, pipeline)
     torch.testing.assert_close(ours[:, : theirs.shape[1]], theirs, rtol=1e-4, atol=1e-4)

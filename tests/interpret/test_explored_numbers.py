@@ -110,7 +110,7 @@ def test_what_cannot_be_explored_says_why() -> None:
     with pytest.raises(InputError, match="ensemble"):
         explore(EnsemblePipeline([made, made]), TEXT)
     with pytest.raises(InputError, match="attention weights; 100 at most"):
-        explore(made, TEXT, most=100)
+        explore(made, TEXT, max_weights=100)
     with pytest.raises(InputError, match="beam"):
         explore(made, TEXT, beam=0)
     with pytest.raises(InputError, match="not a token"):
@@ -121,9 +121,9 @@ def test_what_cannot_be_explored_says_why() -> None:
 def test_the_count_of_weights_is_told_before_they_are_computed(name: str) -> None:
     made = pipeline(name)
     count = sum(np.prod(each["shape"]) for each in explore(made, TEXT)["attention"])
-    explore(made, TEXT, most=int(count))
+    explore(made, TEXT, max_weights=int(count))
     with pytest.raises(InputError, match=f"{count:,} attention weights"):
-        explore(made, TEXT, most=int(count) - 1)
+        explore(made, TEXT, max_weights=int(count) - 1)
 
 
 def test_a_target_is_a_text_or_its_tokens() -> None:

@@ -99,7 +99,7 @@ def test_it_finds_what_steps_find(settings: dict[str, Any], table: dict[str, Any
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_sentence_gets_the_same_alone(precision: Precision) -> None:
-    if precision == "int8" and not can_pack(torch.zeros(1, 1), whole=True):
+    if precision == "int8" and not can_pack(torch.zeros(1, 1), int8=True):
         pytest.skip("no 8-bit products on this processor")
     model, source, settings = model_of(precision=precision), sources(), Search(beam=4, nbest=4)
     together = in_one_call(model, source, settings)

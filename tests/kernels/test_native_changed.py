@@ -250,7 +250,7 @@ def test_weights_given_for_one_call_are_used_for_that_call() -> None:
 def test_weights_changed_in_8_bits() -> None:
     from transduce.kernels.native.tensors import can_pack
 
-    if not can_pack(torch.zeros(1, 1), whole=True):
+    if not can_pack(torch.zeros(1, 1), int8=True):
         pytest.skip("no 8-bit products in kernels on this processor")
     torch.manual_seed(3)
     pipeline = Pipeline(model_file(translator()), "int8")

@@ -38,14 +38,14 @@ def test_a_packed_product_is_the_product(rows: int, inputs: int, outputs: int, b
 def test_a_product_in_8_bits_is_exact_in_what_is_left(rows: int, inputs: int, outputs: int) -> None:
     torch.manual_seed(rows)
     x, weight, bias = torch.randn(rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs)
-    if not can_pack(weight, whole=True):
+    if not can_pack(weight, int8=True):
         pytest.skip(f"no 8-bit products in {found().__name__}")
     x[0] = 0
     whole_OI, scale_O = quantised(weight)
     scale_N1 = torch.where(x.abs().amax(1, keepdim=True) > 0, x.abs().amax(1, keepdim=True) / 127, 1.0)
     whole_NI = (x * scale_N1.reciprocal() + 128.5).to(torch.uint8).long() - 128
     expected = (whole_NI @ whole_OI.long().T) * scale_N1.double() * scale_O + bias
-    torch.testing.assert_close(Packed(weight, bias, whole=True)(x).double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(Packed(weight, bias, int8=True)(x).double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_weight_is_quantised_as_torch_does_it() -> None:
@@ -53,9 +53,9 @@ def test_a_weight_is_quantised_as_torch_does_it() -> None:
     weight = torch.randn(70, 13)
     weight[3], weight[4], weight[5] = 0.0, 1e-36, 1.1e-36  # what is no greater than 1e-36 counts as 0
     weight[6] = torch.arange(-6, 7) * 0.5 * 127 / 6  # ties, which go to the even number
-    if not can_pack(weight, whole=True):
+    if not can_pack(weight, int8=True):
         pytest.skip(f"no 8-bit products in {found().__name__}")
-    packed, (whole_OI, scale_O) = Packed(weight, whole=True), quantised(weight)
+    packed, (whole_OI, scale_O) = Packed(weight, int8=True), quantised(weight)
     assert packed.rows is not None
     assert (packed.rows[:, :13] == whole_OI.numpy()).all()
     assert not packed.rows[:, 13:].any()
@@ -115,7 +115,7 @@ def used(model: Transformer) -> bool:
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @torch.inference_mode()
 def test_one_call_says_what_many_say(precision: Precision, monkeypatch: pytest.MonkeyPatch) -> None:
-    if precision == "int8" and not can_pack(torch.zeros(1, 1), whole=True):
+    if precision == "int8" and not can_pack(torch.zeros(1, 1), int8=True):
         pytest.skip(f"no 8-bit products in {found().__name__}")
     model, source = model_of(), source_of()
     pack_all(model, precision)

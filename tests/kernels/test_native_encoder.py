@@ -61,7 +61,7 @@ def test_it_gives_what_torch_gives(lengths: list[int], table: dict[str, Any]) ->
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_source_gets_the_same_alone(precision: Precision) -> None:
-    if precision == "int8" and not can_pack(torch.zeros(1, 1), whole=True):
+    if precision == "int8" and not can_pack(torch.zeros(1, 1), int8=True):
         pytest.skip("no 8-bit products on this processor")
     model, source = model_of(), sources()
     pack_all(model, precision)

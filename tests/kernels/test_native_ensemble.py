@@ -117,7 +117,7 @@ def test_members_that_read_other_tokens_read_them(mean: Mean) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("mean", MEANS)
 def test_a_sentence_gets_the_same_alone(mean: Mean, precision: Precision) -> None:
-    if precision == "int8" and not can_pack(torch.zeros(1, 1), whole=True):
+    if precision == "int8" and not can_pack(torch.zeros(1, 1), int8=True):
         pytest.skip("no 8-bit products on this processor")
     model, source, settings = ensemble(mean, precision=precision), sources(), Search(beam=4, nbest=4)
     together = in_one_call(model, source, settings)

@@ -78,7 +78,7 @@ def test_layer_norm(rows: int, width: int, place: Callable[[Tensor], Tensor]) ->
     torch.manual_seed(0)
     given = [place(torch.randn(shape)).requires_grad_() for shape in ((rows, width), (width,), (width,))]
     doubled = [each.detach().double().requires_grad_() for each in given]
-    y = norm.layer_norm(*given, epsilon=1e-2, to=torch.float32)
+    y = norm.layer_norm(*given, epsilon=1e-2, dtype=torch.float32)
     expected = F.layer_norm(doubled[0], (width,), *doubled[1:], eps=1e-2)
     assert_near(y, expected)
     slope = place(torch.randn(rows, width))

@@ -21,7 +21,7 @@ PRECISIONS: list[Precision] = ["fp32", "int8"]
 
 @pytest.fixture(params=PRECISIONS)
 def precision(request: pytest.FixtureRequest) -> Precision:
-    if request.param == "int8" and not can_pack(torch.zeros(1, 1), whole=True):
+    if request.param == "int8" and not can_pack(torch.zeros(1, 1), int8=True):
         pytest.skip("no 8-bit products on this processor")
     precision: Precision = request.param
     return precision

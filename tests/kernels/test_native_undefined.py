@@ -67,7 +67,7 @@ def test_in_8_bits_what_is_not_finite_shows(wrong: float) -> None:
     torch.manual_seed(1)
     weight_OI, x_NI = torch.randn(70, 20), torch.randn(12, 20)
     for product in (Packed, Int8):
-        if product is Packed and not can_pack(weight_OI, whole=True):
+        if product is Packed and not can_pack(weight_OI, int8=True):
             continue
         make = (lambda weight: Packed(weight, None, True)) if product is Packed else Int8
         sound_NO, (broken_NI, broken_OI) = make(weight_OI)(x_NI), (x_NI.clone(), weight_OI.clone())

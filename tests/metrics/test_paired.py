@@ -11,10 +11,9 @@ from sacrebleu.significance import PairedTest
 from transduce.core.errors import InputError
 from transduce.metrics.bleu import bleu_tally
 from transduce.metrics.bootstrap import SEED
-from transduce.metrics.chrf import chrf_tally
 from transduce.metrics.paired import mean_interval, paired_bootstrap
+from transduce.metrics.sacrebleu_score import chrf_tally, ter_tally
 from transduce.metrics.tally import Tally, mean_tally
-from transduce.metrics.ter import ter_tally
 
 WORDS = [f"w{number}" for number in range(50)]
 

@@ -17,6 +17,7 @@ from transduce.data.collate import Batch
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.layers.recurrent_stack import RecurrentEncoder
 from transduce.models.classifier import Classifier, ClassifierConfig
+from transduce.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from transduce.objectives.label import LabelCrossEntropy
 
 SPECS = Specs(ColumnSpec("tokens", 20), ColumnSpec("label", 3))
@@ -30,7 +31,12 @@ ENCODERS: dict[str, dict[str, Any]] = {
         for cell, direction in product(("lstm", "gru", "tanh", "lstmn", "ntm"), ("forward", "backward", "both"))
     },
 }
-COMBINED = [each for each in product(ENCODERS, ("attention", "mean", "max", "last")) if each != ("none", "last")]
+POOLINGS = ("attention", "mean", "max", "last", "first")
+COMBINED = [
+    (encoder, pooling)
+    for encoder, pooling in product(ENCODERS, POOLINGS)
+    if (encoder, pooling) != ("none", "last") and (pooling != "first" or encoder in ("transformer", "linear"))
+]
 
 
 def built(encoder: str, pooling: str, **more: Any) -> Classifier:
@@ -68,6 +74,8 @@ def pooled(model: Classifier, pooling: str, states_SH: Tensor) -> Tensor:
         return states_SH.sum(0) / len(states_SH)
     if pooling == "max":
         return torch.stack([max(column) for column in states_SH.unbind(1)])
+    if pooling == "first":
+        return states_SH[0]
     if pooling == "last" and isinstance(model.encoder, RecurrentEncoder):
         halves = zip(model.encoder.backward, states_SH.chunk(len(model.encoder.backward), -1), strict=True)
         return torch.cat([half_SH[0] if backward else half_SH[-1] for backward, half_SH in halves])
@@ -243,3 +251,48 @@ def test_class_weights_are_those_of_torch(smoothing: float) -> None:
     unweighted = model.eval().classify(batch.inputs).double().log_softmax(-1)
     found = LabelCrossEntropy(smoothing, weights).log_probabilities(model, batch)[:, 0]
     torch.testing.assert_close(found, unweighted[torch.arange(3), batch.targets])
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "gelu"])
+def test_a_pooler_is_one_more_layer(activation: str) -> None:
+    model = built("transformer", "first", pooler=activation).eval()
+    source = Padded(torch.randint(1, 20, (2, 5)), torch.tensor([5, 5]))
+    assert model.pooler is not None
+    inner_BH = model.pooler(model.encode(source).values[:, 0])
+    expected_BC = model.output(getattr(torch.nn.functional, activation)(inner_BH))
+    torch.testing.assert_close(model.classify(source), expected_BC)
+
+
+def test_embeddings_may_be_narrower_than_the_model_and_have_types() -> None:
+    """The states are those of a stack that reads what the definitions say, token by token."""
+    more = {"embedding_width": 4, "token_types": 2, "positions": "learned", "max_length": 6, "embedding_norm": True}
+    table = {**ENCODERS["transformer"], "d_model": 8, "dropout": 0.0, "pooling": "mean", "scale_embeddings": False}
+    torch.manual_seed(1)
+    specs = SPECS._replace(source=SPECS.source._replace(separator=9))
+    model = Classifier(ClassifierConfig.model_validate(table | more), specs).eval()
+    ids = [3, 9, 5, 9, 2]
+    types = [0, 0, 1, 1, 1]
+    rows = []
+    for place, (word, kind) in enumerate(zip(ids, types, strict=True)):
+        sum_E = model.source_embedding.weight[word] + model.token_types.weight[kind]
+        sum_E = sum_E + model.widen.positions.weight_TD[place]
+        rows.append(model.widen.output(torch.nn.functional.layer_norm(sum_E, (4,), *model.widen.norm.parameters())))
+    expected_1SH = model.encoder.encode(torch.stack(rows)[None], torch.ones(1, 5, dtype=torch.bool))
+    states = model.encode(Padded(torch.tensor([ids]), torch.tensor([5])))
+    torch.testing.assert_close(states.values, expected_1SH)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "first"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_text_is_embedded_alone_as_in_a_batch(pooling: str, normalize: bool) -> None:
+    table = {**ENCODERS["transformer"], "d_model": 8, "dropout": 0.0, "pooling": pooling, "normalize": normalize}
+    torch.manual_seed(1)
+    specs = SPECS._replace(target=ColumnSpec("text_vector", 8))
+    model = SentenceEncoder(SentenceEncoderConfig.model_validate(table), specs).eval()
+    values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
+    vectors_BH = model.embed(Padded(values_BS, lengths_B))
+    for row, length in enumerate(lengths_B.tolist()):
+        states_SH = model.encode(Padded(values_BS[row : row + 1, :length], lengths_B[row : row + 1])).values[0]
+        expected_H = {"mean": states_SH.mean(0), "max": states_SH.amax(0), "first": states_SH[0]}[pooling]
+        expected_H = expected_H / expected_H.norm() if normalize else expected_H
+        torch.testing.assert_close(vectors_BH[row], expected_H, rtol=1e-4, atol=1e-5)

@@ -30,6 +30,7 @@ from transduce.layers.stack import StackConfig
 from transduce.models.protocols import (
     Aligns,
     Classifies,
+    Embeds,
     Encodes,
     Fills,
     Points,
@@ -84,9 +85,13 @@ RNN_VARIANTS: list[dict[str, Any]] = [
     {"attention": "luong", "score": "bilinear", "normalizer": "entmax", "pooling": 1},
     {"tied": "none"},
 ]
-WRITERS = [name for name in known("models") if not issubclass(resolve("models", name), Classifies | Points | Processes)]
-"""Classifiers, models that point and models of vectors write nothing; their contracts are in
-tests/tasks/test_classification.py, tests/models/test_{tree_models,pointing,processing}.py."""
+WRITERS = [
+    name
+    for name in known("models")
+    if not issubclass(resolve("models", name), Classifies | Embeds | Points | Processes)
+]
+"""Classifiers, encoders, models that point and models of vectors write nothing; their contracts are in
+tests/tasks/test_classification.py, tests/models/test_{classifier,tree_models,pointing,processing}.py."""
 
 TINY = {
     "convolution": Tiny(

@@ -63,7 +63,7 @@ def test_threads_do_what_is_done_outside_of_python() -> None:
         return number, os.getpid(), threading.get_ident(), torch.get_num_threads()
 
     torch.set_num_threads(2)
-    found = list(parallel_map(work, 20, workers=3, outside_python=True))
+    found = list(parallel_map(work, 20, workers=3, releases_gil=True))
     assert torch.get_num_threads() == 2
     assert [number for number, *_ in found] == list(range(20))
     assert {process for _, process, _, _ in found} == {os.getpid()}
@@ -87,7 +87,7 @@ def test_no_thread_goes_on_when_nobody_asks_any_more(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", leaving)
     threads = set(threading.enumerate())
-    found = parallel_map(work, 1000, workers=2, outside_python=True)
+    found = parallel_map(work, 1000, workers=2, releases_gil=True)
     next(found)
     found.close()
     assert set(threading.enumerate()) <= threads
@@ -102,7 +102,7 @@ def test_an_error_is_the_workers_own(outside_python: bool) -> None:
         return number
 
     with pytest.raises(InputError, match="number 2 is wrong"):
-        list(parallel_map(work, 50, workers=2, outside_python=outside_python))
+        list(parallel_map(work, 50, workers=2, releases_gil=outside_python))
 
 
 def test_workers_do_not_outlive_who_asked_for_them(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_thousands_of_answers_each_to_its_own_request(loaded: Loaded) -> None:
 
     def run(given: Sequence[WorkItem]) -> list[list[Answer]]:
         seen.update(text for work in given for text in work.texts)
-        assert len({work.together for work in given}) == 1
+        assert len({work.batch_key for work in given}) == 1
         assert sum(len(work.texts) for work in given) <= 8
         return echo(given)
 

@@ -22,11 +22,8 @@ from transduce.recipe.recipe import parse_recipe
 
 NARROW = {"d_model": 24, "feed_forward": 8, "layers": 1, "encoder_layers": 1, "decoder_layers": 1, "hidden": 8}
 PARTS = {"blocks": 1, "character_filters": 4, "character_width": 4, "modeling_layers": 1, "slots": 9}
-UNREAD = {
-    "classifier": {"feed_forward"},
-    "tagger": {"feed_forward"},
-    "vector_decoder": {"feed_forward"},
-}  # by what is recurrent
+RECURRENT = ("classifier", "sentence_encoder", "span_reader", "tagger", "vector_decoder")
+UNREAD = {kind: {"feed_forward"} for kind in RECURRENT}
 
 
 def speech() -> Pipeline:
@@ -49,6 +46,7 @@ TASKS: dict[str, tuple[Callable[[], Pipeline], Any, str]] = {  # a pipeline of e
     "question_answering": (drawn_models.listener, STORY, "ba"),
     "speech_recognition": (speech, torch.randn(40, 8).numpy(), "ba de"),
     "tagging": (drawn_models.tagger, "ba de fi", "B-PER I-PER O"),
+    "text_encoding": (drawn_models.sentence_encoder, "ba de fi", "[0, 0, 0, 0, 0, 0, 0, 1]"),
     "translation": (translator, "ba de fi", "go ku"),
     "tree_classification": (drawn_models.tree_labeller, LABELLED, LABELLED),
 }
@@ -57,7 +55,7 @@ GRAPHS = {"graph_attention", "graph_transformer"}
 SUITED = {
     "algorithmic": {"neural_turing_machine", "vector_decoder"},
     "classification": {"classifier"},
-    "extractive_qa": {"bidaf", "qanet"},
+    "extractive_qa": {"bidaf", "qanet", "span_reader"},
     "graph_classification": GRAPHS,
     "language_modelling": {"linear_transformer_decoder", "rnn_decoder", "transformer_decoder"},
     "node_classification": GRAPHS,
@@ -65,6 +63,7 @@ SUITED = {
     "question_answering": {"memory_network"},
     "speech_recognition": {"ctc", "rnn", "transformer"},
     "tagging": {"tagger"},
+    "text_encoding": set(),  # is not trained
     "translation": {*BOTH_SIDES, "ctc", "non_autoregressive"},
     "tree_classification": {"tree_lstm", "tree_transformer"},
 }
@@ -114,8 +113,9 @@ def test_all_tasks_are_walked() -> None:
     assert {*TASKS} == {*known("tasks")} == {*SUITED}
 
 
-def test_without_a_model_a_language_is_not_modelled_by_a_translator() -> None:
-    pipeline = language_model()
-    recipe = parse_recipe({key: each for key, each in pipeline.recipe.to_table().items() if key != "model"}, "recipe")
-    with pytest.raises(InputError, match=r'the task has no source; expected .* "transformer_decoder"'):
-        make_model(recipe, pipeline.task)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_recipe_without_a_model_has_one_that_suits_its_task(task: str) -> None:
+    pipeline = TASKS[task][0]()
+    table = {key: each for key, each in pipeline.recipe.to_table().items() if key != "model"}
+    found = parse_recipe(table, "recipe").model.kind  # type: ignore[attr-defined]
+    assert found in (SUITED[task] or {"sentence_encoder"})

@@ -236,7 +236,7 @@ def test_no_answer_is_given_where_it_is_likelier_by_the_margin(trained: Path, co
     always = predictor.predict(model.model, texts)
     assert all(each.text for each in always)
     for margin in (-3.0, 0.0, 3.0):
-        found = replace(predictor, how=replace(predictor.how, no_answer=margin)).predict(model.model, texts)
+        found = replace(predictor, reading=replace(predictor.reading, no_answer=margin)).predict(model.model, texts)
         for one, span in zip(found, always, strict=True):
             expected = "" if np.log(span.no_answer) > span.log_probability + margin else span.text
             assert one.text == expected

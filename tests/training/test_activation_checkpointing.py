@@ -17,7 +17,7 @@ from transduce.layers.recomputation import Recomputable
 from transduce.models.graph_transformer import GraphTransformerBlock, GraphTransformerConfig
 from transduce.models.qanet import QanetBlock, QanetConfig
 from transduce.objectives.text import text_objective
-from transduce.training.activation_checkpointing import recompute_blocks
+from transduce.training.initialization import recompute_blocks
 from transduce.training.memory import activation_bytes
 from transduce.training.microbatches import add_gradients, uncut
 

@@ -17,7 +17,7 @@ from random_models import model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file, save_model_file
 from transduce.data.tokenizers.text_ids import SPECIAL
-from transduce.kernels.native import multiplies_whole
+from transduce.kernels.native import multiplies_int8
 from transduce.pipeline.pipeline import Pipeline
 from transduce.without_torch.translator import load
 
@@ -63,7 +63,7 @@ def written(path: Path, seed: int = 3, search: dict[str, Any] | None = None, **m
 
 @pytest.fixture(params=["fp32", "int8"])
 def precision(request: pytest.FixtureRequest) -> str:
-    if request.param == "int8" and not multiplies_whole():
+    if request.param == "int8" and not multiplies_int8():
         pytest.skip("this processor's kernels do not multiply in 8 bits")
     return str(request.param)
 

@@ -116,32 +116,32 @@ def _listed(given: Any, name: str) -> Iterable[Any]:
     return given
 
 
-def _example(each: Any, pairs: Sequence[tuple[str, str]]) -> Answered:
+def _example(example: Any, pairs: Sequence[tuple[str, str]]) -> Answered:
     """By the first pair of keys that a mapping has. Raises ValueError that says what is wrong."""
-    if isinstance(each, Mapping):
-        found = ([_at(each, key) for key in pair] for pair in pairs)
+    if isinstance(example, Mapping):
+        found = ([_at(example, key) for key in pair] for pair in pairs)
         both = next((values for values in found if not any(value is ABSENT for value in values)), None)
         if both is None:
             wanted = " or ".join(f'"{one}" and "{other}"' for one, other in pairs)
-            hint = f" Say which are meant: {_hint([*each])}." if len(pairs) > 1 and len(each) > 1 else ""
-            raise ValueError(f"expected the keys {wanted}; got {', '.join(map(str, each)) or 'none'}.{hint}")
+            hint = f" Say which are meant: {_hint([*example])}." if len(pairs) > 1 and len(example) > 1 else ""
+            raise ValueError(f"expected the keys {wanted}; got {', '.join(map(str, example)) or 'none'}.{hint}")
         source, answer = both
-    elif isinstance(each, Sequence) and not isinstance(each, str | bytes) and len(each) == 2:
-        source, answer = each
+    elif isinstance(example, Sequence) and not isinstance(example, str | bytes) and len(example) == 2:
+        source, answer = example
     else:
-        raise ValueError(f"expected a pair (source, target); got {type(each).__name__}: {_shown(each)}.")
+        raise ValueError(f"expected a pair (source, target); got {type(example).__name__}: {_shown(example)}.")
     several = list(answer) if isinstance(answer, list | tuple) else [answer]
     if not several:
         raise ValueError("expected an answer; got none.")
     return _text(source, "source"), [_text(one, "target") for one in several]
 
 
-def _at(each: Mapping[Any, Any], key: str) -> Any:
+def _at(mapping: Mapping[Any, Any], key: str) -> Any:
     """The value of a key; `translation.en` is the key en of the mapping at translation."""
-    if key in each:
-        return each[key]
+    if key in mapping:
+        return mapping[key]
     outer, _, inner = key.partition(".")
-    below = each.get(outer) if inner else None
+    below = mapping.get(outer) if inner else None
     return _at(below, inner) if isinstance(below, Mapping) else ABSENT
 
 

@@ -215,13 +215,13 @@ def _refuse_planning(**arguments: Any) -> None:
 def _watching(recipe: Recipe, callbacks: list[Callback]) -> Watch | None:
     """What the display tells all callbacks by; None where there are none."""
 
-    def told(progress: Progress, loss: float, rate: float, speed: float) -> None:
+    def watch(progress: Progress, loss: float, rate: float, speed: float) -> None:
         updates, best = recipe.training.updates, dict(progress.best)
         event = TrainingUpdate(progress.update, updates, loss, rate, speed, progress.seconds, best)
         for each in callbacks:
             each(event)
 
-    return told if callbacks else None
+    return watch if callbacks else None
 
 
 def _prepared(
@@ -272,7 +272,7 @@ def _table(recipe: Any, overrides: Mapping[str, Any], trust_code: bool) -> tuple
         allow_code(table)
     elif isinstance(recipe, str | PathLike):
         path = Path(recipe)
-        table, where = read_table(path, trusts=(lambda _: True) if trust_code else is_users_own), str(path)
+        table, where = read_table(path, is_trusted=(lambda _: True) if trust_code else is_users_own), str(path)
         table.setdefault("name", path.stem)
     else:
         raise InputError(

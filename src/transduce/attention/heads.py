@@ -123,18 +123,18 @@ class MultiHeadAttention(nn.Module):
             read_BHTE, alpha_BHTS = self._attend(query_BHTE, memory, allowed, offset, record is not None)
         else:
             assert allowed is None and self.can_share, "what hypotheses share knows by itself who may see what"
-            read_BHTE, alpha_BHTS = memory.read(query_BHTE, openly=record is not None)
+            read_BHTE, alpha_BHTS = memory.read(query_BHTE, with_weights=record is not None)
         if record is not None and alpha_BHTS is not None:
             record.take(self, alpha_BHTS)
         return self.output(read_BHTE.transpose(1, 2).flatten(2))
 
     def _attend(
-        self, query_BHTE: Tensor, memory: KeyValue, allowed: Tensor | None, offset: int, openly: bool
+        self, query_BHTE: Tensor, memory: KeyValue, allowed: Tensor | None, offset: int, with_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """The output of the heads, and the weights if they were requested or computed anyway."""
         rate = self.dropout if self.training else 0.0
         bias = self.positions.bias(query_BHTE, memory.length, offset) if self.positions is not None else None
-        if self._has_a_kernel and not openly:
+        if self._has_a_kernel and not with_weights:
             return attend(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
         return self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
 

@@ -195,7 +195,7 @@ class T5(Relative):
         return nn.functional.embedding(bucket_TS, self.bias_KH).permute(2, 0, 1)
 
 
-def buckets(away_TS: Tensor, causal: bool, count: int = BUCKETS, far: int = FARTHEST) -> Tensor:
+def buckets(distance_TS: Tensor, causal: bool, count: int = BUCKETS, far: int = FARTHEST) -> Tensor:
     """The bucket, 0 .. count - 1, of each distance s - t; any shape.
 
     In each direction, the first half of the buckets holds one distance each. The second half covers logarithmically
@@ -203,15 +203,15 @@ def buckets(away_TS: Tensor, causal: bool, count: int = BUCKETS, far: int = FART
     Otherwise the upper half of the buckets is for later keys.
     """
     if causal:
-        return _one_way((-away_TS).clamp(min=0), count, far)
+        return _one_way((-distance_TS).clamp(min=0), count, far)
     half = count // 2
-    return _one_way(away_TS.abs(), half, far) + half * (away_TS > 0)
+    return _one_way(distance_TS.abs(), half, far) + half * (distance_TS > 0)
 
 
-def _one_way(away_TS: Tensor, count: int, far: int) -> Tensor:
+def _one_way(distance_TS: Tensor, count: int, far: int) -> Tensor:
     """Looked up: a logarithm that another library rounds otherwise would choose another bucket."""
     bucket_N = _buckets_of_distances(count, far)
-    return torch.tensor(bucket_N, device=away_TS.device)[away_TS.clamp(max=len(bucket_N) - 1)]
+    return torch.tensor(bucket_N, device=distance_TS.device)[distance_TS.clamp(max=len(bucket_N) - 1)]
 
 
 @lru_cache

@@ -68,10 +68,10 @@ def attend(
         return F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSF, mask, dropout_rate)
     if bias is None and not dropout_rate and native.can_attend(query_BHTE, key_BGSE, value_BGSF, allowed):
         return native.attend(query_BHTE, key_BGSE, value_BGSF, allowed)
-    return attend_visibly(query_BHTE, key_BGSE, value_BGSF, allowed, dropout_rate, bias)[0]
+    return attend_with_weights(query_BHTE, key_BGSE, value_BGSF, allowed, dropout_rate, bias)[0]
 
 
-def attend_visibly(
+def attend_with_weights(
     query_BHTE: Tensor,
     key_BGSE: Tensor,
     value_BGSF: Tensor,

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from transduce.attention.cache import KeyValue
-from transduce.attention.scaled_dot_product import attend, attend_visibly
+from transduce.attention.scaled_dot_product import attend, attend_with_weights
 
 CROWDED = 32  # number of columns from which unused ones are looked for
 
@@ -77,8 +77,8 @@ class Groups:
 class Attended(Protocol):
     """Keys and values that hypotheses can attend to, with one query each."""
 
-    def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
-        """(N, H, 1, E) -> the output (N, H, 1, E), and if `openly` also the weights (N, H, 1, S)."""
+    def read(self, query_NH1E: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
+        """(N, H, 1, E) -> the output (N, H, 1, E), and if `with_weights` also the weights (N, H, 1, S)."""
         ...
 
 
@@ -98,8 +98,8 @@ class EncoderCache:
         key, value, allowed = (each.index_select(0, left_B) for each in (*self.source, self.allowed_B11S))
         return EncoderCache(KeyValue(key, value), allowed, tree)
 
-    def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
-        return _read(query_NH1E, self.source, self.allowed_B11S, None, self.tree.groups, openly)
+    def read(self, query_NH1E: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
+        return _read(query_NH1E, self.source, self.allowed_B11S, None, self.tree.groups, with_weights)
 
 
 class DecoderCache:
@@ -124,11 +124,11 @@ class DecoderCache:
         store = self.store if left_B is None else self.store.of_sources(left_B)
         return DecoderCache(store if column_BC is None else store.of_columns(column_BC), tree)
 
-    def read(self, query_NH1E: Tensor, openly: bool) -> tuple[Tensor, Tensor | None]:
+    def read(self, query_NH1E: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
         """See `Attended`; S = T."""
         tree = self.tree
         said = self.store.first(tree.columns)
-        read_NH1E, alpha_NH1C = _read(query_NH1E, said, None, tree.bias, tree.groups, openly)
+        read_NH1E, alpha_NH1C = _read(query_NH1E, said, None, tree.bias, tree.groups, with_weights)
         if alpha_NH1C is None or tree.columns == tree.length:
             return read_NH1E, alpha_NH1C
         past_NT = tree.past_NC.nonzero()[:, 1].view(-1, tree.length)
@@ -253,11 +253,11 @@ def _read(
     allowed: Tensor | None,
     bias: Tensor | None,
     groups: Groups,
-    openly: bool,
+    with_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
     heads = query_NH1E.shape[1]
     query_BHKE = _by_head(groups.group(query_NH1E.flatten(1)), heads)
-    kernel = attend_visibly if openly else attend
+    kernel = attend_with_weights if with_weights else attend
     found = kernel(query_BHKE, seen.key, seen.value, allowed, 0.0, bias)
     read_BHKE, alpha_BHKS = found if isinstance(found, tuple) else (found, None)
     return _by_hypothesis(groups, read_BHKE), None if alpha_BHKS is None else _by_hypothesis(groups, alpha_BHKS)

@@ -37,9 +37,10 @@ def convert(
 
         transduce convert opus-mt-en-fr en-fr.safetensors
 
-    Reads folders of Hugging Face (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus) with safetensors, and Marian's
-    .npz. Both models translate the lines of --check greedily in fp32. If any output differs, the first one is shown and
-    the exit code is 1; the model file stays.
+    Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
+    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA), and Marian's .npz. Both models read the lines of --check in fp32:
+    translators greedily, encoders for their labels or vectors. If any output differs, the first one is shown and the
+    exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -52,7 +53,8 @@ def convert(
     languages = Languages(source_language, target_language)
     read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm))
     save_model_file(output, read.file)
-    tell(f"{output}: written, from {read.kind}.")
+    for line in (f"written, from {read.kind}.", *read.notes):
+        tell(f"{output}: {line}")
     if not _compared(read, output, text) and not allow_differences:
         raise typer.Exit(1)
 
@@ -86,7 +88,9 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.interop.parity import compare
     from transduce.pipeline.pipeline import load
 
-    if not read.has_engine:
+    if read.is_encoder and text is not None:
+        return _encoder_compared(read, output, text)
+    if not read.has_engine and not read.is_encoder:
         tell_red(f"nothing was compared. To compare it with Marian itself: transduce export {output} --to marian")
         return True
     if text is None:
@@ -106,4 +110,22 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
         tell_red(
             f"{differing:,} of {found.lines:,} outputs differ: the converted model does not say what the original says."
         )
+    return found.holds
+
+
+def _encoder_compared(read: "Imported", output: Path, text: "Text") -> bool:
+    from transduce.cli.text import tell, tell_red
+    from transduce.core.errors import InputError
+    from transduce.interop.encoder_parity import compare_encoder
+    from transduce.pipeline.pipeline import load
+
+    try:
+        found = compare_encoder(load(output, device="cpu"), read.path, text)
+    except InputError as error:
+        tell_red(f"nothing was compared: {error}")
+        return True
+    for line in found.report():
+        tell(line)
+    if not found.holds:
+        tell_red(found.differing)
     return found.holds

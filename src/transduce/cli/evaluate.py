@@ -123,11 +123,11 @@ def _members(path: Path) -> list[Path]:
     return [path] if path.exists() else [Path(part) for part in str(path).split("+")]
 
 
-def _by_name(paths: list[Path], taken: list[Path]) -> dict[str, Path]:
+def _by_name(paths: list[Path], earlier: list[Path]) -> dict[str, Path]:
     """Systems are told apart by the paths they were given as."""
     from transduce.core.errors import InputError
 
-    everything = [str(path) for path in [*taken, *paths]]
+    everything = [str(path) for path in [*earlier, *paths]]
     twice = sorted({name for name in everything if everything.count(name) > 1})
     if twice:
         raise InputError(f"named twice: {', '.join(twice)}. Name each system once.")

@@ -77,7 +77,7 @@ def export(
     equal = True
     for path, pipeline, name in zip(paths, pipelines, written, strict=True):
         if lines := text or _held_out(path, trust_code):
-            equal &= _told(_parity(pipeline, to, folder / name, lines))
+            equal &= _report(_parity(pipeline, to, folder / name, lines))
     if not equal and not allow_differences:
         raise typer.Exit(1)
 
@@ -138,7 +138,7 @@ def _parity(pipeline: "Pipeline", to: str, written: Path, text: "Text") -> "Pari
     return compare(pipeline, export_format(to).engine(pipeline, written), text, language)
 
 
-def _told(found: "Parity") -> bool:
+def _report(found: "Parity") -> bool:
     """Whether all outputs are equal, which is told."""
     from transduce.cli.text import tell, tell_red
 

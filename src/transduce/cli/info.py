@@ -74,15 +74,15 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _readable(told: dict[str, Any]) -> dict[str, Any]:
+def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
     """The same, with `characters` counted instead of listed: a model of Chinese has thousands."""
     from transduce.data.character_profile import CharacterProfile
 
-    noted = told.get("characters")
+    noted = provenance.get("characters")
     if not isinstance(noted, dict):
-        return told
+        return provenance
     found = {side: CharacterProfile.from_dict(each) for side, each in noted.items()}
-    return told | {"characters": {side: f"{each.different:,} different" for side, each in found.items() if each}}
+    return provenance | {"characters": {side: f"{each.different:,} different" for side, each in found.items() if each}}
 
 
 def _in_a_line(value: Any) -> str:

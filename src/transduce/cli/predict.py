@@ -186,7 +186,6 @@ def _loaded(
 
 
 def _lines(source: Path | None, text: str | None, file: "InputFile | None") -> Collection[str]:
-    """The inputs."""
     from transduce.cli.text import source_lines
 
     if text is not None:

@@ -11,12 +11,12 @@ Write = Callable[["Prediction", dict[str, str]], None]  # of a prediction, and w
 
 
 def writer(
-    as_json: bool, whole: bool = False, draw: "Callable[[Prediction], None] | None" = None, form: str | None = None
+    as_json: bool, multiline: bool = False, draw: "Callable[[Prediction], None] | None" = None, form: str | None = None
 ) -> Write:
     """What writes a prediction: its text or JSON, and below it a picture.
 
     Args:
-        whole: with its line breaks and the white space around its source; else a prediction is one line.
+        multiline: with its line breaks and the white space around its source; else a prediction is one line.
         draw: draws the picture; None = there is none.
         form: a further format; see `Prediction.written_as`.
     """
@@ -27,7 +27,7 @@ def writer(
         if form:
             for line in prediction.written_as(form).split("\n"):
                 write_line(line)
-        elif whole and not as_json:
+        elif multiline and not as_json:
             write_text(surrounded(prediction))
         else:
             write_line({**named, **prediction.to_dict()} if as_json else prediction.text)

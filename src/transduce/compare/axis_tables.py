@@ -144,7 +144,7 @@ def _sentence(axis: Mapping[str, Any], figure: Mapping[str, Any], one: str, othe
     label = " on ".join(part for part in (figure["name"], figure["test"]) if part)
     often = _often(_over_seeds(lines[one], lines[other], places, logarithmic))
     if not found:
-        yield f"{label}: {_apart(figure, one, other, first, second)}.{often}"
+        yield f"{label}: {_without_crossing(figure, one, other, first, second)}.{often}"
         return
     for crossing in found:
         better = other if crossing.rises != figure["lower_is_better"] else one
@@ -154,7 +154,7 @@ def _sentence(axis: Mapping[str, Any], figure: Mapping[str, Any], one: str, othe
         )
 
 
-def _apart(figure: Mapping[str, Any], one: str, other: str, first: list[float], second: list[float]) -> str:
+def _without_crossing(figure: Mapping[str, Any], one: str, other: str, first: list[float], second: list[float]) -> str:
     gaps = [after - before for before, after in zip(first, second, strict=True) if after != before]
     if not gaps:
         return f"{one} and {other} are the same everywhere"

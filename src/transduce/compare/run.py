@@ -166,7 +166,7 @@ def _train(comparison: ComparisonConfig, training: Training, lock: int | None, d
     tests = comparison.variants[training.variant].to_table()
     training.run.mkdir(parents=True, exist_ok=True)
     job = {"kind": "train", "where": training.name, "recipe": table, "tests": tests, "run": str(training.run)}
-    code = _work({**job, **settings}, training.run / "job.json", lock)
+    code = _run_worker({**job, **settings}, training.run / "job.json", lock)
     if code and not (training.run / FAILED).exists():
         raise TransduceError(f"{training.name}: its process ended with code {code}; the same command tries again.")
     if code:
@@ -185,7 +185,7 @@ def _costs(comparison: ComparisonConfig, folder: Path, lock: int | None, display
             missing.append({"where": name, "into": str(path), "recipe": recipe, "lengths": lengths})
     if missing:
         display.tell(f"Measuring what a token costs: {', '.join(each['where'] for each in missing)}")
-        code = _work({"kind": "costs", "where": "costs", "models": missing}, folder / "costs" / ".job.json", lock)
+        code = _run_worker({"kind": "costs", "where": "costs", "models": missing}, folder / "costs" / ".job.json", lock)
         if code:
             raise TransduceError(f"Measuring costs ended with code {code}.")
     return {name: Costs.read(path) for name, path in paths.items()}
@@ -204,14 +204,14 @@ def _is_done(path: Path, key: Table, figures: Sequence[str]) -> bool:
     return not [name for name in different if not name.removeprefix("recipe.").startswith(OF_NO_MATTER)]
 
 
-def _work(job: dict[str, Any], path: Path, lock: int | None) -> int:
-    """Do `job` in a process of its own, which shares our output and our lock; its exit code.
+def _run_worker(arguments: dict[str, Any], path: Path, lock: int | None) -> int:
+    """Run the worker in a process of its own, which shares our output and our lock; its exit code.
 
     Raises:
         InputError, Interrupted: as the process ended.
     """
-    process = child_process.start("transduce.compare.worker", job, path, keep=[] if lock is None else [lock])
-    return child_process.exit_code(process, lambda: f"{job['where']}: see above.")
+    process = child_process.start("transduce.compare.worker", arguments, path, keep=[] if lock is None else [lock])
+    return child_process.exit_code(process, lambda: f"{arguments['where']}: see above.")
 
 
 def _write(

@@ -122,7 +122,7 @@ def every_figure(results: Results) -> Table:
             figure["metric"],
             name,
             _value(figure, name),
-            _each(value, figure),
+            _run_values(value, figure),
         ]
         for figure in results["quality"]
         for name, value in figure["variants"].items()
@@ -195,7 +195,7 @@ def with_interval(value: dict[str, Any], digits: int, sign: str) -> str:
     return form.format(value["value"]) + interval
 
 
-def _each(value: dict[str, Any], figure: dict[str, Any]) -> str:
+def _run_values(value: dict[str, Any], figure: dict[str, Any]) -> str:
     return ", ".join(f"{one:.{figure['digits']}f}" for one in value["runs"])
 
 

@@ -39,21 +39,21 @@ MEMORY = "memory.json"
 IMPORTED_LATER = ("torch._dynamo", "sacrebleu", "sacremoses", "pyarrow.ipc", "tokenizers", "tomli_w")  # by any training
 
 
-def train(job: dict[str, Any]) -> None:
+def train(arguments: dict[str, Any]) -> None:
     """Train, or go on; then decode the tests by every search. `measured.json` in the run directory is the last step."""
-    run, display = Path(job["run"]), Display(make_console())
+    run, display = Path(arguments["run"]), Display(make_console())
     run.mkdir(parents=True, exist_ok=True)
     (run / FAILED).unlink(missing_ok=True)
     for name in IMPORTED_LATER:
         importlib.import_module(name)
     keep_freed_memory()
     before = psutil.Process().memory_info().rss
-    recipe = parse_recipe(job["recipe"], job["where"])
+    recipe = parse_recipe(arguments["recipe"], arguments["where"])
     with repeatable(recipe.training.threads):  # so that decoding is measured under the settings of the training
-        _train(job, recipe, run, display, before)
+        _train(arguments, recipe, run, display, before)
 
 
-def _train(job: dict[str, Any], recipe: Recipe, run: Path, display: Display, before: int) -> None:
+def _train(arguments: dict[str, Any], recipe: Recipe, run: Path, display: Display, before: int) -> None:
     try:
         report = run_training(recipe, run, display)
     except TransduceError as error:
@@ -61,14 +61,20 @@ def _train(job: dict[str, Any], recipe: Recipe, run: Path, display: Display, bef
         write_text(run / FAILED, str(error) + "\n")
         raise
     memory = _note_memory(run, before, report["training"]["peak_memory_bytes"])
-    tests = measure_tests(load(run, trust_code=None), parse_recipe(job["tests"], job["where"]), job, run, display)
+    tests = measure_tests(
+        load(run, trust_code=None), parse_recipe(arguments["tests"], arguments["where"]), arguments, run, display
+    )
     figures = {"memory": memory, "model": report["model"], "training": report["training"], "ended": report["ended"]}
-    settings = {"recipe": job["recipe"], "searches": job["searches"], "decode_batch": job["decode_batch"]}
+    settings = {
+        "recipe": arguments["recipe"],
+        "searches": arguments["searches"],
+        "decode_batch": arguments["decode_batch"],
+    }
     write_json(run / MEASURED, {**settings, **figures, "tests": tests, "environment": report["environment"]})
 
 
 def measure_tests(
-    pipeline: Pipeline, recipe: Recipe, job: dict[str, Any], run: Path, display: Display
+    pipeline: Pipeline, recipe: Recipe, arguments: dict[str, Any], run: Path, display: Display
 ) -> dict[str, Any]:
     """For every test: the likelihood of each example, and the outputs of each search with the time they took."""
     task, data = open_task(recipe, display)
@@ -76,9 +82,11 @@ def measure_tests(
     for name, dataset in data.tests.items():
         found[name] = {"likelihood": example_likelihoods(pipeline, task, dataset.store), "decoding": {}}
         sources = [source for source, _ in dataset.texts]
-        for search, keys in job["searches"].items() if sources else ():
+        for search, keys in arguments["searches"].items() if sources else ():
             start = time.monotonic()
-            outputs = task.predictor.predict(pipeline.model, sources, Search.model_validate(keys), job["decode_batch"])
+            outputs = task.predictor.predict(
+                pipeline.model, sources, Search.model_validate(keys), arguments["decode_batch"]
+            )
             seconds = time.monotonic() - start
             tokens = sum(len(each.token_log_probabilities) for each in outputs)
             path = run / "outputs" / f"{folder_name(name)}.{search}.txt"
@@ -98,17 +106,17 @@ def example_likelihoods(pipeline: Pipeline, task: Task, store: Store) -> list[li
     return found
 
 
-def costs(job: dict[str, Any]) -> None:
+def costs(arguments: dict[str, Any]) -> None:
     """What each of the models costs, one file each."""
     display = Display(make_console())
-    for each in job["models"]:
+    for each in arguments["models"]:
         write_json(each["into"], {"recipe": each["recipe"], "lengths": each["lengths"], **cost(each, display)})
         display.tell(f"  {each['where']}: measured")
 
 
-def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
+def cost(arguments: dict[str, Any], display: Display) -> dict[str, Any]:
     """A model's parameters, operations of a target token in training, and growth with length."""
-    recipe = parse_recipe(job["recipe"], job["where"])
+    recipe = parse_recipe(arguments["recipe"], arguments["where"])
     with threads(recipe.training.threads):
         task, data = open_task(recipe, display)
         model = make_model(recipe, task)
@@ -116,7 +124,7 @@ def cost(job: dict[str, Any], display: Display) -> dict[str, Any]:
         return {
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "operations_a_token": operations_a_token(recipe, model, task, batches),
-            "growth": measure_growth(recipe, job["lengths"]),
+            "growth": measure_growth(recipe, arguments["lengths"]),
         }
 
 

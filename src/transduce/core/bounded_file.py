@@ -28,11 +28,11 @@ def _regular(path: str, flags: int) -> int:
     raise OSError(errno.EINVAL, "not a regular file", path)
 
 
-def read_bytes(path: Path, most: int | None = None, tail: bool = False) -> bytes:
+def read_bytes(path: Path, max_bytes: int | None = None, tail: bool = False) -> bytes:
     """The content of a regular file.
 
     Args:
-        most: bytes that it may have; None = any number.
+        max_bytes: bytes that it may have; None = any number.
         tail: of a longer file, read its end.
 
     Raises:
@@ -41,12 +41,12 @@ def read_bytes(path: Path, most: int | None = None, tail: bool = False) -> bytes
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if most is None:
+        if max_bytes is None:
             return file.read()
-        if size > most and not tail:
-            raise ValueError(f"has {size:,} bytes; {most:,} at most are read")
-        file.seek(max(0, size - most))
-        return file.read(most)
+        if size > max_bytes and not tail:
+            raise ValueError(f"has {size:,} bytes; {max_bytes:,} at most are read")
+        file.seek(max(0, size - max_bytes))
+        return file.read(max_bytes)
 
 
 def read_text(path: Path) -> str:
@@ -72,23 +72,23 @@ def read_table(path: Path, advice: str) -> dict[str, Any]:
     return found
 
 
-def bounded_bytes(path: Path, most: int) -> bytes:
+def bounded_bytes(path: Path, max_bytes: int) -> bytes:
     """The content of a file.
 
     Raises:
-        InputError: it cannot be read, is no regular file, or has more than `most` bytes.
+        InputError: it cannot be read, is no regular file, or has more than `max_bytes` bytes.
     """
     try:
-        return read_bytes(path, most)
+        return read_bytes(path, max_bytes)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise InputError(f"{path}: {error}.") from error
 
 
-def bounded_text(path: Path, most: int) -> str:
+def bounded_text(path: Path, max_bytes: int) -> str:
     """The same of a text in UTF-8, with lines that end as they do anywhere."""
     try:
-        return bounded_bytes(path, most).decode("utf-8").replace("\r\n", "\n")
+        return bounded_bytes(path, max_bytes).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: expected UTF-8: {error}.") from error

@@ -27,7 +27,7 @@ def table_of_settings(text: str) -> dict[str, Any]:
     """
     if len(text) > TABLE_LIMIT:
         raise ValueError(f"has {len(text):,} characters; the limit is {TABLE_LIMIT:,}")
-    found = json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_real)
+    found = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_float)
     if not isinstance(found, dict):
         raise ValueError("is not a table")
     waiting: list[tuple[Any, int]] = [(found, 1)]
@@ -143,13 +143,13 @@ def _short(text: str, at: int) -> tuple[Any, int]:
     return value, at + length
 
 
-def _whole(digits: str) -> int:
+def _integer(digits: str) -> int:
     if len(digits) > DIGITS_LIMIT:
         raise ValueError(f"has a number of {len(digits):,} digits")
     return int(digits)
 
 
-def _real(digits: str) -> float:
+def _float(digits: str) -> float:
     if not math.isfinite(number := float(digits)):
         raise ValueError(f"has the number {digits[:20]}")
     return number

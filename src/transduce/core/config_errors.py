@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from transduce.core.registry import suggest
 
 Context = dict[str, Any]
-WANTED: dict[str, Callable[[Context], str]] = {
+EXPECTED: dict[str, Callable[[Context], str]] = {
     "bool": lambda about: "expected true or false",
     "float": lambda about: "expected a number",
     "int": lambda about: "expected a whole number",
@@ -54,15 +54,15 @@ def _explain_one(detail: Any, kind: type[BaseModel], section: str) -> str:
     if detail["type"] == "missing":
         return f"{key} is missing."
     came = "" if isinstance(detail["input"], dict) else f"; got {detail['input']!r}"
-    return f"{key}: {_wanted(detail)}{came}."
+    return f"{key}: {_expected(detail)}{came}."
 
 
-def _wanted(detail: Any) -> str:
+def _expected(detail: Any) -> str:
     kind = str(detail["type"])
     for ending in sorted(KINDS, key=len, reverse=True):
         kind = kind.removesuffix(ending)
-    if kind in WANTED:
-        return WANTED[kind](detail.get("ctx", {}))
+    if kind in EXPECTED:
+        return EXPECTED[kind](detail.get("ctx", {}))
     return str(detail["msg"]).removeprefix("Value error, ")  # of our own validators
 
 

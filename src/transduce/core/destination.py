@@ -153,7 +153,6 @@ def _is_of_run(output: Path, run: Path) -> bool:
 
 
 def _end(path: Path) -> Path:
-    """Where its links lead."""
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError):  # of what is no path

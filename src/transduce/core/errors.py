@@ -40,12 +40,14 @@ class Interrupted(TransduceError):
     exit_code = 130
 
 
-def every(make: Callable[[Item], Made], items: Iterable[Item], called: str = "", most: int | None = None) -> list[Made]:
+def every(
+    make: Callable[[Item], Made], items: Iterable[Item], called: str = "", max_problems: int | None = None
+) -> list[Made]:
     """What `make` makes of each item.
 
     Args:
         called: what messages call an item, before its number from 1, where there are several; "" = they name it.
-        most: how many problems are named; the others are counted. None = all are named.
+        max_problems: how many problems are named; the others are counted. None = all are named.
 
     Raises:
         InputError: all that is wrong with any of them.
@@ -57,9 +59,9 @@ def every(make: Callable[[Item], Made], items: Iterable[Item], called: str = "",
         except InputError as error:
             where = f"{called} {number}: " if called and len(listed) > 1 else ""
             problems += [f"{where}{problem}" for problem in error.problems]
-    if most is not None and len(problems) > most:
+    if max_problems is not None and len(problems) > max_problems:
         lines = f"{called}s " if called else ""
-        problems = [*problems[:most], f"{len(problems) - most:,} more {lines}like these."]
+        problems = [*problems[:max_problems], f"{len(problems) - max_problems:,} more {lines}like these."]
     if problems:
         raise InputError(problems)
     return made

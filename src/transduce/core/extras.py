@@ -40,10 +40,10 @@ def installing(extra: str) -> str:
     """The command that installs an extra into this very environment."""
     here = shlex.quote(sys.executable)
     installer = f"{here} -m pip install" if find_spec("pip") else f"uv pip install --python {here}"
-    return f"{installer} {_wanted(extra, _origin())}"
+    return f"{installer} {_requirement(extra, _origin())}"
 
 
-def _wanted(extra: str, origin: dict[str, Any]) -> str:
+def _requirement(extra: str, origin: dict[str, Any]) -> str:
     """This package with an extra, as installers are told."""
     url = str(origin.get("url", ""))
     if "dir_info" in origin and url.startswith("file://"):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.core.bounded_json import table_of_settings, table_of_texts, what
 from transduce.core.errors import InputError
-from transduce.core.registry import suggest
+from transduce.core.registry import resolve, suggest
 from transduce.core.tensor_file import (
     DTYPES,
     TensorInfo,
@@ -50,8 +50,7 @@ TABLES = ("config", "tokenizer", "columns", "provenance", "metrics", "tied")
 CONVERT = "transduce convert {} model.safetensors"
 UNSAFE = (
     "this looks like a PyTorch checkpoint, which is a pickle. Opening one can run code, so Transduce never does; give "
-    "the model.safetensors of a run. A model of Hugging Face is converted first, if its folder holds safetensors: "
-    f"{CONVERT.format('FOLDER')}"
+    "the model.safetensors of a run, or a folder of Hugging Face that holds safetensors."
 )
 NO_MODELS = {
     ".toml": "this is a recipe, not a model; train it first: transduce train {path}",
@@ -193,6 +192,8 @@ def _loaded(path: Path, check: Check | None, read: Read, check_names: Callable[[
 def find_model_file(path: str | os.PathLike[str]) -> Path:
     """The model file at `path`: the path itself, or the model in the folder of a finished run.
 
+    A folder of Hugging Face is converted once, into the cache.
+
     Raises:
         InputError: there is none; the message distinguishes unfinished runs from other folders.
     """
@@ -206,10 +207,11 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
         if path.suffix in NO_MODELS:
             raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
         return path
+    if (path / "config.json").is_file():
+        converted: Path = resolve("interop", "converted_folder")(path).model_file
+        return converted
     if (path / NAME).is_file():
         return path / NAME
-    if (path / "config.json").is_file():
-        raise InputError(f"{path}: this looks like a model of Hugging Face; convert it first: {CONVERT.format(path)}")
     if _is_run(path):
         begun = any((path / "checkpoints").glob("update-*.safetensors"))
         what = (
@@ -284,8 +286,8 @@ def check_dtypes(expected: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor
         raise InputError(problems)
 
 
-def _type_of(each: "Tensor | TensorInfo") -> str:
-    return DTYPES[each.dtype][0] if isinstance(each, TensorInfo) else str(each.dtype).removeprefix("torch.")
+def _type_of(tensor: "Tensor | TensorInfo") -> str:
+    return DTYPES[tensor.dtype][0] if isinstance(tensor, TensorInfo) else str(tensor.dtype).removeprefix("torch.")
 
 
 def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor] | None":
@@ -311,9 +313,9 @@ def _lexicon(path: Path, tensors: "dict[str, Tensor]") -> "tuple[Tensor, Tensor]
     return found[LEXICON[0]], found[LEXICON[1]]
 
 
-def _is_of(tensor: "Tensor", axes: int, least: int) -> bool:
+def _is_of(tensor: "Tensor", axes: int, minimum: int) -> bool:
     is_table = str(tensor.dtype).endswith("int32") and tensor.ndim == axes and 0 not in tensor.shape
-    return is_table and int(tensor.min()) >= least
+    return is_table and int(tensor.min()) >= minimum
 
 
 def lasting_tensors(model: "nn.Module") -> "dict[str, Tensor]":

@@ -26,17 +26,17 @@ def printable_json(text: str) -> str:
     return STEERS_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def listed(names: Sequence[object], most: int = 20) -> str:
+def listed(names: Sequence[object], limit: int = 20) -> str:
     """The first of some names as a message shows them: a file may hold any number, of any length."""
-    shown = [name if len(name) <= SHOWN else f"{name[:SHOWN]}…" for name in map(str, names[:most])]
-    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+    shown = [name if len(name) <= SHOWN else f"{name[:SHOWN]}…" for name in map(str, names[:limit])]
+    return ", ".join(shown) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
-def first_of(names: Sequence[object], most: int) -> str:
+def first_of(names: Sequence[object], limit: int) -> str:
     """The first of some names, and whether there are more: "4, 7, …"."""
-    return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")
+    return ", ".join(map(str, names[:limit])) + (", …" if len(names) > limit else "")
 
 
-def quoted(names: Sequence[str], most: int, length: int = 60) -> str:
+def quoted(names: Sequence[str], limit: int, length: int = 60) -> str:
     """The same of texts, each between quotes and cut to `length` characters."""
-    return first_of([f'"{name[:length]}"' for name in names[: most + 1]], most)
+    return first_of([f'"{name[:length]}"' for name in names[: limit + 1]], limit)

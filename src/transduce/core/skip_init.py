@@ -106,7 +106,7 @@ class _NoLarger(TorchFunctionMode):
         else:
             shapes = [each.shape for each in args if isinstance(each, Tensor)]
             if len(shapes) > 1 and len(set(shapes)) > 1 and all(map(len, shapes)):
-                self._check(_together(shapes))
+                self._check(_broadcast_size(shapes))
         return func(*args, **kwargs)
 
     def _take(self, numbers: float) -> None:
@@ -129,7 +129,7 @@ def _numbers(args: Sequence[Any], kwargs: dict[str, Any]) -> int:
     return math.prod(abs(each) for each in shape if isinstance(each, int))
 
 
-def _together(shapes: Sequence[Sequence[int]]) -> int:
+def _broadcast_size(shapes: Sequence[Sequence[int]]) -> int:
     """At most how many numbers an operator makes of tensors of these shapes, each standing for the others' axes."""
     axes = max(map(len, shapes))
     whole = [[1] * (axes - len(shape)) + list(shape) for shape in shapes]

@@ -20,12 +20,12 @@ def is_arrow(given: Any) -> bool:
     return type(given).__module__.partition(".")[0] == "pyarrow" and hasattr(given, "schema")
 
 
-def refuse_table(given: Any, name: str, wanted: str) -> None:
-    """Raises InputError for a table or a mapping where texts are wanted: iterating it gives the names of its columns.
+def refuse_table(given: Any, name: str, expected: str) -> None:
+    """Raises InputError for a table or a mapping where texts are expected: iterating it gives the names of its columns.
 
     Args:
         name: of what is given, in the message.
-        wanted: what is expected there.
+        expected: what is expected there.
     """
     names = list(given) if isinstance(given, Mapping) else columns_of(given)
     if names is None:
@@ -33,4 +33,4 @@ def refuse_table(given: Any, name: str, wanted: str) -> None:
     kind = type(given).__name__
     what = f"{kind} with the {'keys' if isinstance(given, Mapping) else 'columns'} {listed(names, NAMED) or 'none'}"
     column = f"[{names[0] if names else 'english'!r}]" + (".to_pylist()" if is_arrow(given) else "")
-    raise InputError(f"{name}: expected {wanted}; got {what}. Pass one of its columns, such as table{column}.")
+    raise InputError(f"{name}: expected {expected}; got {what}. Pass one of its columns, such as table{column}.")

@@ -143,7 +143,7 @@ class Batches:
             batches = _cut(pool, _sorted_by_length(pool, random), self._budget, random.random())
             for place in _shuffled(len(batches), random):
                 yield batches[place]
-            used = {store for visit in chosen for store in self._alike(visit)}
+            used = {store for visit in chosen for store in self._stores_of(visit)}
             for store in used | before:
                 self.stores[store].release()
             before = used
@@ -161,25 +161,25 @@ class Batches:
         chosen = [
             (store, visit.block, rows)
             for visit in visits
-            for store, rows in zip(self._alike(visit), self._dealt(visit, number), strict=True)
+            for store, rows in zip(self._stores_of(visit), self._rows_by_store(visit, number), strict=True)
         ]
         stores = [np.full(len(rows), store) for store, _, rows in chosen]
-        source, target = ([self._seen(field, *each) for each in chosen] for field in ("source", "target"))
+        source, target = ([self._lengths_of(field, *each) for each in chosen] for field in ("source", "target"))
         rows = [rows + block * BLOCK for _, block, rows in chosen]
         return _Pool(Rows(np.concatenate(stores), np.concatenate(rows)), np.concatenate(source), np.concatenate(target))
 
-    def _alike(self, visit: _Visit) -> range:
+    def _stores_of(self, visit: _Visit) -> range:
         """The stores that hold these examples."""
         return range(visit.first, visit.first + self._cuts)
 
-    def _dealt(self, visit: _Visit, number: int) -> list[Numbers]:
+    def _rows_by_store(self, visit: _Visit, number: int) -> list[Numbers]:
         """The rows within the block that each of these stores shows."""
         chosen = self._rows_of(visit, number)
         if self._cuts == 1:
             return [chosen]
         order = _shuffled(len(chosen), self._random(number, 3, visit.first, visit.block, visit.showing))
         dealt = [chosen[order[cut :: self._cuts]] for cut in range(self._cuts)]
-        left = [len(self.stores[store]) - visit.block * BLOCK for store in self._alike(visit)]
+        left = [len(self.stores[store]) - visit.block * BLOCK for store in self._stores_of(visit)]
         return [rows[rows < most] for rows, most in zip(dealt, left, strict=True)]  # a cut may be too long for a filter
 
     def _rows_of(self, visit: _Visit, number: int) -> Numbers:
@@ -196,10 +196,10 @@ class Batches:
 
     def _size(self, visit: _Visit) -> int:
         """Rows of the block, in the longest of the stores."""
-        longest = max(len(self.stores[store]) for store in self._alike(visit))
+        longest = max(len(self.stores[store]) for store in self._stores_of(visit))
         return min(BLOCK, longest - visit.block * BLOCK)
 
-    def _seen(self, field: str, store: int, block: int, rows: Numbers) -> Numbers:
+    def _lengths_of(self, field: str, store: int, block: int, rows: Numbers) -> Numbers:
         opened = self.stores[store]
         if field not in opened.fields or not len(rows):
             return np.zeros(len(rows), dtype=np.int64)

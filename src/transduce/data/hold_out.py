@@ -98,14 +98,14 @@ class Split:
     parts: of each corpus, a number a pair: TRAIN, VALIDATION or TEST; LEFT_OUT where it has a tag and nearly repeats
         a held-out pair.
     drawn: pairs that were asked for; near: those that came with them, as they nearly repeat one.
-    together: what was kept on one side, in words.
+    grouping: what was kept on one side, in words.
     tagged: pairs of entries with a tag, from which none is drawn.
     """
 
     parts: tuple[Parts, ...]
     drawn: int
     near: int
-    together: str
+    grouping: str
     tagged: int = 0
 
     def count(self, part: int) -> int:
@@ -122,7 +122,7 @@ class Split:
         pairs = sum(map(len, self.parts)) - self.tagged
         counts = {"validation": self.count(VALIDATION), "the test": self.count(TEST)}
         parts = " and ".join(f"{count:,} for {name}" for name, count in counts.items() if count) or "none"
-        return f"Held out of {pairs:,} pairs: {parts}{near}. Kept on one side: {self.together}.{told}"
+        return f"Held out of {pairs:,} pairs: {parts}{near}. Kept on one side: {self.grouping}.{told}"
 
 
 def split_pairs(corpora: Sequence[PairFiles], root: Path, amounts: HoldOut) -> Split:
@@ -164,7 +164,7 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
         if (found := draw(pairs, wanted)) is not None:
             parts = [*pairs.by_entry(found.parts), *tagged.by_entry(_left_out(found, pairs, tagged))]
             ordered = [part for _, part in sorted(zip([*numbers, *others], parts, strict=True), key=itemgetter(0))]
-            return Split(tuple(ordered), sum(wanted), found.near, found.together, tagged.count)
+            return Split(tuple(ordered), sum(wanted), found.near, found.grouping, tagged.count)
     raise InputError(
         f"{names}: data.hold_out: nothing can be held out: pairs with the same source stay together, and too few "
         "sources are different. Check that it is the source that you mean; or name files for data.validation and "
@@ -176,26 +176,26 @@ def _split(corpora: tuple[PairFiles, ...], root: Path, amounts: HoldOut, prints:
 class _Found:
     """What was drawn.
 
-    near: pairs that came with those that were drawn. together: what is on one side, in words.
+    near: pairs that came with those that were drawn. grouping: what is on one side, in words.
     groups: of the pairs. nearly: near-duplicates are on one side, too.
     """
 
     parts: Parts
     near: int
-    together: str
+    grouping: str
     groups: PairGroups
     nearly: bool = False
 
 
-def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
+def _near(pairs: Pairs, counts: tuple[int, int]) -> _Found | None:
     """With near-duplicates; None where they are too many."""
     groups = pairs.groups(normalized)
-    held = groups.draw(sum(wanted), half=True)
+    held = groups.draw(sum(counts), half=True)
     if held is None:
         return None
-    drawn, new, links, large = held.copy(), held.copy(), Links(len(held)), groups.large(sum(wanted))
+    drawn, new, links, large = held.copy(), held.copy(), Links(len(held)), groups.large(sum(counts))
     for _ in range(PASSES):
-        near = _linked(pairs, groups, held | large, new, links, 2 * sum(wanted) + int(groups.sizes[large].sum()))
+        near = _linked(pairs, groups, held | large, new, links, 2 * sum(counts) + int(groups.sizes[large].sum()))
         if near is None:
             return None
         new = near & ~held & ~large
@@ -204,34 +204,34 @@ def _near(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
             break
     else:
         return None  # one is like the next, and that like another: there is no end
-    together = pairs.together("pairs whose source or target is the same or nearly so")
+    together = pairs.grouping("pairs whose source or target is the same or nearly so")
     held &= ~_linked_with(large, links)
-    if 2 * groups.sizes[held].sum() < sum(wanted):
+    if 2 * groups.sizes[held].sum() < sum(counts):
         return None
     near_pairs = int(groups.sizes[held & ~drawn].sum())
-    return _Found(_shared(groups, held, links, wanted), near_pairs, together, groups, nearly=True)
+    return _Found(_shared(groups, held, links, counts), near_pairs, together, groups, nearly=True)
 
 
-def _exact(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
+def _exact(pairs: Pairs, counts: tuple[int, int]) -> _Found | None:
     groups = pairs.groups(same_text)
-    held = groups.draw(sum(wanted), half=True)
+    held = groups.draw(sum(counts), half=True)
     if held is None:
         return None
-    together = pairs.together("pairs whose source or target is the same")
+    together = pairs.grouping("pairs whose source or target is the same")
     together += " (the texts are too much alike to keep more together)"
-    return _Found(_shared(groups, held, Links(len(held)), wanted), 0, together, groups)
+    return _Found(_shared(groups, held, Links(len(held)), counts), 0, together, groups)
 
 
-def _same_source(pairs: Pairs, wanted: tuple[int, int]) -> _Found | None:
+def _same_source(pairs: Pairs, counts: tuple[int, int]) -> _Found | None:
     """In several directions: the same text on the side that is rarer, which is that of both a pair and its reverse."""
     groups = pairs.groups(same_text, one_side=True)
-    held = groups.draw(sum(wanted), half=False)
+    held = groups.draw(sum(counts), half=False)
     if held is None:
         return None
     together = "pairs with the same source (many have the same target)"
     if pairs.directions > 1:
         together = "pairs that share the rarer of their two texts (many share the other), in any direction"
-    return _Found(_shared(groups, held, Links(len(held)), wanted), 0, together, groups)
+    return _Found(_shared(groups, held, Links(len(held)), counts), 0, together, groups)
 
 
 def _left_out(found: _Found, pairs: Pairs, tagged: Pairs) -> Parts:
@@ -250,24 +250,24 @@ def _left_out(found: _Found, pairs: Pairs, tagged: Pairs) -> Parts:
     return out
 
 
-def _shared(groups: PairGroups, held: Mask, links: Links, wanted: tuple[int, int]) -> Parts:
+def _shared(groups: PairGroups, held: Mask, links: Links, counts: tuple[int, int]) -> Parts:
     """Each pair's part: linked labels together, each time to the part that lacks more of what it is to have."""
     clusters: dict[int, list[int]] = {}
     for label in np.flatnonzero(held)[np.argsort(groups.keys[held], kind="stable")].tolist():
         clusters.setdefault(links.leader(label), []).append(label)
     part, have = np.zeros(len(held), np.uint8), [0, 0]
     for labels in clusters.values():
-        left = [(goal - got) / goal if goal else -np.inf for goal, got in zip(wanted, have, strict=True)]
+        left = [(goal - got) / goal if goal else -np.inf for goal, got in zip(counts, have, strict=True)]
         which = int(np.argmax(left))
         part[labels] = (VALIDATION, TEST)[which]
         have[which] += int(groups.sizes[labels].sum())
     return part[groups.labels]
 
 
-def _linked(pairs: Pairs, groups: PairGroups, held: Mask, new: Mask, links: Links, most: int) -> Mask | None:
+def _linked(pairs: Pairs, groups: PairGroups, held: Mask, new: Mask, links: Links, max_pairs: int) -> Mask | None:
     """The labels of pairs that nearly repeat a new held-out pair, which `links` learns; None: too many would be held.
 
-    most: pairs that are held out in the end.
+    max_pairs: pairs that are held out in the end.
     """
     of, wanted, sizes = groups.labels.tolist(), new[groups.labels].tolist(), groups.sizes.tolist()
     chosen = ((row, at, pair) for row, (at, *pair) in enumerate(pairs.read()) if wanted[row])
@@ -277,7 +277,7 @@ def _linked(pairs: Pairs, groups: PairGroups, held: Mask, new: Mask, links: Link
         if others and not near[of[row]]:
             near[of[row]] = True
             count += 0 if held[of[row]] else sizes[of[row]]
-        if count > most:
+        if count > max_pairs:
             return None
         for other in others:
             links.join(of[row], other)

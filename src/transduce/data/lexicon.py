@@ -92,14 +92,14 @@ class LinkedPairs:
         return len(self.source_length_N)
 
 
-def read_links(stores: Sequence[Store], most: int = MOST_LINKS, seed: int = 0) -> LinkedPairs:
-    """The pairs of all stores; where they have more than `most` links, some of them, drawn by `seed`, with as many."""
+def read_links(stores: Sequence[Store], max_links: int = MOST_LINKS, seed: int = 0) -> LinkedPairs:
+    """The pairs of all stores; where they have more links than `max_links`, some of them, drawn by `seed`."""
     lengths = [[store.all_lengths(field) for store in stores] for field in ("source", "target")]
     source_length_N, target_length_N = (np.concatenate(each) for each in lengths)
     links_N = (source_length_N + 1) * target_length_N
-    if links_N.sum() > most:
+    if links_N.sum() > max_links:
         order_N = np.random.default_rng(seed).permutation(len(links_N))
-        kept_N = np.sort(order_N[: np.searchsorted(links_N[order_N].cumsum(), most, side="right")])
+        kept_N = np.sort(order_N[: np.searchsorted(links_N[order_N].cumsum(), max_links, side="right")])
     else:
         kept_N = np.arange(len(links_N))
     source, target = (_read(stores, field, kept_N) for field in ("source", "target"))

@@ -115,12 +115,12 @@ class BoundedStream:
                 "is meant, unpack it yourself: a plain file may be of any size."
             )
 
-    def _too_large(self, most: int) -> str:
+    def _too_large(self, limit: int) -> str:
         what = "unpacks to" if self._packed else "has"
         advice = "unpack it yourself, as a plain file may be of any size" if self._packed else "save it as a file first"
         return (
-            f"{what} more than {human_size(most)}, the most that is read of what does not say its size. If it is "
-            f"meant, {advice}, or set {STREAM.variable} (now {most / STREAM.unit:g})."
+            f"{what} more than {human_size(limit)}, the most that is read of what does not say its size. If it is "
+            f"meant, {advice}, or set {STREAM.variable} (now {limit / STREAM.unit:g})."
         )
 
 
@@ -148,9 +148,9 @@ def split_lines(blocks: Iterable[bytes], name: str | Path) -> Iterator[bytes]:
         yield last
 
 
-def line_too_long(most: int) -> str:
+def line_too_long(limit: int) -> str:
     """What is wrong with a line of more bytes."""
     return (
-        f"has more than {human_size(most)}, the most that a line may have. Is this text, with a line break after each "
-        f"line? If it is meant, split the line, or set {LINE.variable} (now {most / LINE.unit:g})."
+        f"has more than {human_size(limit)}, the most that a line may have. Is this text, with a line break after each "
+        f"line? If it is meant, split the line, or set {LINE.variable} (now {limit / LINE.unit:g})."
     )

@@ -116,9 +116,9 @@ def _by_words(sentence: Side, weights_NHTS: Array) -> tuple[list[str], Array]:
     return [word.text for word in sentence.words], by_words(groups, merged_NHTS, axis="queries")
 
 
-def _place(words: list[str], wanted: str, sentence: str) -> int:
-    """Where `wanted` stands, whatever its case."""
+def _place(words: list[str], name: str, sentence: str) -> int:
+    """Where `name` stands, whatever its case."""
     plain = [word.lower() for word in words]
-    if wanted.lower() not in plain:
-        raise InputError(f'"{sentence}" has no word "{wanted}".')
-    return plain.index(wanted.lower())
+    if name.lower() not in plain:
+        raise InputError(f'"{sentence}" has no word "{name}".')
+    return plain.index(name.lower())

@@ -51,7 +51,7 @@ class Backtranslating(Stages):
             not self.given or noted["teacher"]["sha256"] == fingerprint(find_model_file(self.given))
         )
 
-    def told(self, models: list[Report], translations: Report) -> Report:
+    def report_entries(self, models: list[Report], translations: Report) -> Report:
         return dict(zip(self.entries, (models[0], translations), strict=True))
 
 

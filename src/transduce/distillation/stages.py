@@ -44,20 +44,20 @@ class Stages(ABC):
         learner: the recipe of the model itself, whose data are the translations.
         learns, translates: what it and a model that translates are called.
         first: the recipes of the models that are trained first, by their run directories.
-        together: how many of these are trained at once.
+        parallel: how many of these are trained at once.
         models: what translates, as an ensemble: these models, or one that is given.
         texts, root: what they translate, and the directory to which its names are relative.
         folder: the directory for the translations.
         search, precision: how they translate.
         method: for the report of the translations.
-        entries: those of the model's report that `told` makes.
+        entries: those of the model's report that `report_entries` makes.
     """
 
     learner: Recipe
     learns: str
     translates: str
     first: Mapping[Path, Recipe]
-    together = 1
+    parallel = 1
     models: Sequence[str | Path]
     texts: Sequence[TextFile]
     root: Path
@@ -72,7 +72,7 @@ class Stages(ABC):
         """Whether a finished run learnt from these models and texts; noted: the report of its translations."""
 
     @abstractmethod
-    def told(self, models: list[Report], translations: Report) -> Report:
+    def report_entries(self, models: list[Report], translations: Report) -> Report:
         """What the model's report says of those that translated, and of how much, by `entries`."""
 
     def train(self, run: Path, display: Display) -> Report:
@@ -85,14 +85,14 @@ class Stages(ABC):
         make_directory(run, learner)
         with run_lock(run, PATIENCE), repeatable(learner.training.threads):
             claim(run, learner)  # before hours are spent on other models
-            train_all(self._untrained(), self.together, display)
+            train_all(self._untrained(), self.parallel, display)
             translated = self._translated(display)
             report = finished_report(run, learner)
             if report is None:
                 display.tell(f"The {self.learns}, in {run}.")
                 report = train_in(run, learner, Display(display.console, display.watch))
             models = [_trained(plan, folder) for folder, plan in self.first.items()] or [translated["teacher"]]
-            report |= self.told(models, {each: translated[each] for each in ("lines", "counts")})
+            report |= self.report_entries(models, {each: translated[each] for each in ("lines", "counts")})
             write_json(run / REPORT, report)
             return report
 

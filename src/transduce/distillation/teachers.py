@@ -26,7 +26,7 @@ class Teaching(Stages):
         self.first = {run / "teachers" / str(plan.training.seed): plan for plan in teachers_of(recipe)}
         self.learner = student(recipe, run)
         assert asked and data  # which `student` has checked
-        self.together, self.models, self.folder = asked.together, list(self.first), run / "taught"
+        self.parallel, self.models, self.folder = asked.together, list(self.first), run / "taught"
         self.texts, self.root = training_sources(shards_of(data.train, Path(data.root))), Path(data.root)
         self.search, self.precision = next(iter(self.first.values())).search, asked.precision
 
@@ -34,7 +34,7 @@ class Teaching(Stages):
         names = [each["name"] for each in report.get("teachers", [])]
         return names == [plan.name for plan in self.first.values()]
 
-    def told(self, models: list[Report], translations: Report) -> Report:
+    def report_entries(self, models: list[Report], translations: Report) -> Report:
         return dict(zip(self.entries, (models, translations), strict=True))
 
 

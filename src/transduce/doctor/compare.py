@@ -32,10 +32,10 @@ class Comparison:
         self.learned: list[Association] = []
         self._progress = progress
 
-    def sample(self, most_lines: int) -> Rows:
+    def sample(self, max_lines: int) -> Rows:
         """Numbers of blocks spread evenly over the corpus, in neighbouring pairs: both halves must teach."""
         pairs = max(self.lines // (2 * self.block), 1)
-        wanted = min(pairs, max(most_lines // (2 * self.block), 1))
+        wanted = min(pairs, max(max_lines // (2 * self.block), 1))
         chosen = np.unique(np.linspace(0, pairs - 1, wanted).astype(np.int64))
         return np.stack([2 * chosen, 2 * chosen + 1], axis=1).reshape(-1)
 
@@ -44,10 +44,10 @@ class Comparison:
         rows = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
         return rows[rows < self.lines]
 
-    def learn_from(self, parts: list[Stretch], most_lines: int = LEARNED_FROM) -> None:
+    def learn_from(self, parts: list[Stretch], max_lines: int = LEARNED_FROM) -> None:
         """Learn word vectors from the lines that `parts` puts together, or a sample of them."""
         self._progress("learning which words go together", 0)
-        pairs = partners_of(self.rows_of(self.sample(most_lines)), parts, len(self.target))
+        pairs = partners_of(self.rows_of(self.sample(max_lines)), parts, len(self.target))
         half = pairs.source_rows // self.block % 2
         self.learned = [
             learn(self.source, self.target, pairs.source_rows[half != judged], pairs.target_rows[half != judged])

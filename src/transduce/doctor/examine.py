@@ -204,7 +204,7 @@ class PairSide(LineSample):
     root: Path = Path()
     side: int = 0
 
-    def whole(self) -> Iterator[bytes]:
+    def all_lines(self) -> Iterator[bytes]:
         """The texts of this side. Raises InputError as `read_pairs`."""
         assert self.files is not None
         return (pair[self.side].replace("\n", " ").encode() for _, *pair in read_pairs(self.files, self.root))

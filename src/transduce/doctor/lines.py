@@ -74,19 +74,19 @@ class LineSample(ScannedFile):
 
     def raw_lines(self) -> Iterator[bytes]:
         """As those of the whole file."""
-        lines, at = self.whole(), 0
+        lines, at = self.all_lines(), 0
         if not self.starts:
             yield from lines
         for start in self.starts:
             yield from islice(lines, max(start - at, 0), max(start - at, 0) + self.length)
             at = max(start, at) + self.length
 
-    def whole(self) -> Iterator[bytes]:
+    def all_lines(self) -> Iterator[bytes]:
         return super().raw_lines()
 
     def count(self) -> int:
         """How many lines there are in all."""
-        return sum(1 for _ in self.whole())
+        return sum(1 for _ in self.all_lines())
 
 
 def as_text_file(file: str | Path | ScannedFile) -> ScannedFile:

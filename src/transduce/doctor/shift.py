@@ -97,8 +97,8 @@ def teaching_offset(comparison: Comparison, offsets: list[int]) -> int | None:
     return best if _significant(apart[best], len(comparison.rows_of(blocks))) else None
 
 
-def _significant(apart: float, lines: int) -> bool:
-    return apart * float(np.sqrt(lines / 2)) > SIGNIFICANT
+def _significant(difference: float, lines: int) -> bool:
+    return difference * float(np.sqrt(lines / 2)) > SIGNIFICANT
 
 
 def far_offsets(comparison: Comparison, parts: list[Stretch]) -> set[int]:

@@ -152,7 +152,7 @@ def _system(
     report: dict[str, Any],
     found: Mapping[str, Tally],
     groups: Sequence[str],
-    told: Mapping[str, Any] = MappingProxyType({}),
+    entries: Mapping[str, Any] = MappingProxyType({}),
     outputs: Sequence[str] = (),
     likelihoods: Sequence[Likelihood | None] = (),
     more: Mapping[str, Tally] = MappingProxyType({}),
@@ -165,7 +165,7 @@ def _system(
     tables = group_tables(found, groups)
     every = {**with_means(found, groups), **more}
     scores = {metric: tally.score() for metric, tally in every.items()}
-    report = {**report, **({"groups": tables} if tables else {}), **told}
+    report = {**report, **({"groups": tables} if tables else {}), **entries}
     return EvaluatedSystem(name, scores, [*outputs], [*likelihoods], every, [*found], report)
 
 
@@ -206,10 +206,13 @@ def _comparisons(systems: Mapping[str, EvaluatedSystem]) -> list[PairedCompariso
     return found
 
 
-def _bits(each: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
+def _bits(likelihoods: Sequence[Likelihood], answers: Sequence[str]) -> Tally:
     """Bits that a model needs for a character of the answers: comparable whatever its tokens are."""
     rows_S2 = np.array(
-        [[-one.log_probability / math.log(2), len(answer) + 1] for one, answer in zip(each, answers, strict=True)]
+        [
+            [-one.log_probability / math.log(2), len(answer) + 1]
+            for one, answer in zip(likelihoods, answers, strict=True)
+        ]
     )
     signature = "base:2|unit:character|ends:counted|nrefs:1|context:each line alone"
     return Tally(

@@ -167,9 +167,9 @@ class Evaluation:
             report["note"] = self.texts.note
         if len(self.systems) == 1:
             [alone] = self.systems.values()
-            report |= _told(alone, LIKELIHOOD)
+            report |= _system_report(alone, LIKELIHOOD)
         else:
-            report["systems"] = {name: _told(each) for name, each in self.systems.items()}
+            report["systems"] = {name: _system_report(each) for name, each in self.systems.items()}
             report["comparisons"] = [each.to_dict() for each in self.comparisons]
         return {**report, "data": dict(self.data), "environment": dict(self.environment)}
 
@@ -183,6 +183,6 @@ class Evaluation:
         return report_html(self.to_dict())
 
 
-def _told(system: EvaluatedSystem, without: Sequence[str] = ()) -> dict[str, Any]:
+def _system_report(system: EvaluatedSystem, without: Sequence[str] = ()) -> dict[str, Any]:
     scores = {metric: score.to_dict() for metric, score in system.scores.items() if metric not in without}
     return {"scores": scores, **system.report}

@@ -49,7 +49,7 @@ def explore(
     pipeline: Pipeline,
     text: str,
     name: str = "",
-    most: int = MOST,
+    max_weights: int = MOST,
     sentence: int = 0,
     as_it_stands: bool = False,
     **search: Any,
@@ -63,7 +63,7 @@ def explore(
         pipeline: the model.
         text: the text; of a model of speech, a recording as `transduce.data.speech.audio` names it.
         name: the model's name in the result.
-        most: maximum number of attention weights.
+        max_weights: maximum number of attention weights.
         sentence: number of the sentence, from 0; the last one if there are fewer.
         as_it_stands: of a language model: nothing is written; the text itself is what is explored.
         search: keys of `transduce.search.settings.Search` that override the recipe's.
@@ -74,19 +74,19 @@ def explore(
     """
     text = text_of(text)
     if pipeline.task.drawn_alone and not isinstance(pipeline, EnsemblePipeline):
-        return pictured(pipeline, text, name, most)
-    whole = _whole(pipeline, text, sentence, search)
+        return pictured(pipeline, text, name, max_weights)
+    whole = _all_sentences(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
     check_text(pipeline, text, as_it_stands)
     if as_it_stands:
         if "source" in pipeline.task.columns or not pipeline.searches:
             raise InputError("as_it_stands: expected a language model; this one reads a source.")
-        check_size(pipeline, Given(None, list(pipeline.task.columns["target"].encode([text])[0])), most)
+        check_size(pipeline, Given(None, list(pipeline.task.columns["target"].encode([text])[0])), max_weights)
         prediction = judged(pipeline, text, text)
     else:
         prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
     given = given_of(pipeline.task, prediction)
-    check_size(pipeline, given, most)
+    check_size(pipeline, given, max_weights)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
     name_of_drawing = drawing_name(pipeline.model, pipeline.task)
     drawing = drawn(pipeline.model, pipeline.task, prediction, attention)
@@ -102,7 +102,7 @@ def explore(
         "nbest": [_listed(each) for each in prediction.alternatives or (prediction,)],
         "alternatives": alternatives(next_TV, pipeline.task.columns["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
-        "attention": [layer.to_dict(whole=False) for layer in attention.layers],
+        "attention": [layer.to_dict(as_lists=False) for layer in attention.layers],
         "drawing": {"kind": name_of_drawing, **drawing.to_dict()} if drawing else None,
     }
 
@@ -128,7 +128,7 @@ def sentences_of(pipeline: Pipeline, text: str) -> list[str]:
     return [tags + text[len(tags) :][start:end] for start, end in cut] if len(cut) > 1 else [text]
 
 
-def _whole(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any]) -> dict[str, Any] | None:
+def _all_sentences(pipeline: Pipeline, text: str, sentence: int, search: dict[str, Any]) -> dict[str, Any] | None:
     """The outputs of all sentences, and their positions in the whole output; None if there is only one."""
     each = sentences_of(pipeline, text)
     if len(each) < 2 or isinstance(pipeline, EnsemblePipeline):
@@ -161,14 +161,14 @@ def alternatives(next_TV: Tensor, column: Column) -> list[list[dict[str, Any]]]:
     ]
 
 
-def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: int = MOST) -> Given:
+def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, max_weights: int = MOST) -> Given:
     """A source and an output: `target`, or the model's prediction.
 
     Args:
         pipeline: the model.
         text: the source.
         target: a text, or a list of tokens as in `nbest`; None = the prediction.
-        most: maximum number of attention weights.
+        max_weights: maximum number of attention weights.
 
     Raises:
         InputError: see `explore`; or a token of the target is not in the vocabulary.
@@ -185,7 +185,7 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, most: i
         writes = pipeline.task.columns["target"]
         ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
         given = Given(source_ids(pipeline.task, text), ids)
-    check_size(pipeline, given, most)
+    check_size(pipeline, given, max_weights)
     return given
 
 
@@ -221,16 +221,16 @@ def _windows(pipeline: Pipeline) -> bool:
     return isinstance(pipeline.model, Points)
 
 
-def check_size(pipeline: Pipeline, given: Given, most: int) -> None:
-    """Raises InputError for more attention weights than `most`, before any is computed."""
+def check_size(pipeline: Pipeline, given: Given, max_weights: int) -> None:
+    """Raises InputError for more attention weights than `max_weights`, before any is computed."""
     parts = attending(pipeline.model, pipeline.task)
     reads = positions(pipeline.model, given) + max((part.before for part in parts), default=0)
     writes = len(given.target) + (not writes_at_once(pipeline.model))
     sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}
     count = sum(part.heads * sizes[part.rows] * sizes[part.columns] for part in parts)
-    if count > most:
+    if count > max_weights:
         raise InputError(
-            f"this sentence and its output have {count:,} attention weights; {most:,} at most: shorten it."
+            f"this sentence and its output have {count:,} attention weights; {max_weights:,} at most: shorten it."
         )
 
 
@@ -244,15 +244,15 @@ def _listed(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def pictured(pipeline: Pipeline, text: str, name: str, most: int) -> dict[str, Any]:
+def pictured(pipeline: Pipeline, text: str, name: str, max_numbers: int) -> dict[str, Any]:
     """As `transduce.explore.exploration.explore` answers, with nothing to walk through but the drawing.
 
     Raises:
-        InputError: the text is empty, or is nothing that the model reads; or its picture has more numbers than `most`.
+        InputError: the text is empty, or is nothing that the model reads; its picture has over `max_numbers` numbers.
     """
     if not text.strip():
         raise InputError("text: expected an input of this model; this one is empty.")
-    _check_size(pipeline, text, most)
+    _check_size(pipeline, text, max_numbers)
     prediction = pipeline.predict(text)
     drawing = drawn(pipeline.model, pipeline.task, prediction)
     listed = {
@@ -280,15 +280,15 @@ def pictured(pipeline: Pipeline, text: str, name: str, most: int) -> dict[str, A
     }
 
 
-def _check_size(pipeline: Pipeline, text: str, most: int) -> None:
+def _check_size(pipeline: Pipeline, text: str, max_numbers: int) -> None:
     """Before any memory is taken for it."""
     if not isinstance(pipeline.model, HasMemory):
         return
     steps, slots, width = len(pipeline.task.columns["source"].encode([text])[0]), *pipeline.model.memory_size
-    if steps * slots * width > most:
+    if steps * slots * width > max_numbers:
         raise InputError(
-            f"text: {steps:,} steps of a memory of {slots} x {width} numbers; the page shows {most:,} numbers at most, "
-            f"which is {most // (slots * width):,} steps: shorten it."
+            f"text: {steps:,} steps of a memory of {slots} x {width} numbers; the page shows {max_numbers:,} numbers "
+            f"at most, which is {max_numbers // (slots * width):,} steps: shorten it."
         )
 
 

@@ -79,25 +79,25 @@ def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | No
 class FusedBeamSearch:
     """One or more decoders, each with its source. With several, the mean of their predictions is searched."""
 
-    each: tuple[tuple[Writer, NativeRead], ...]
+    decoders: tuple[tuple[Writer, NativeRead], ...]
     mean: Mean = "probability"
 
     @property
     def words(self) -> int:
         """The size of the vocabulary, which is the same for all decoders."""
-        return self.each[0][0].output.outputs
+        return self.decoders[0][0].output.outputs
 
     @property
     def members(self) -> int:
         """The number of decoders."""
-        return len(self.each)
+        return len(self.decoders)
 
     def joined(self, others: Sequence[Self], mean: Mean) -> Self:
         """An ensemble of these decoders and the others."""
-        return replace(self, each=sum((other.each for other in others), self.each), mean=mean)
+        return replace(self, decoders=sum((other.decoders for other in others), self.decoders), mean=mean)
 
     def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
-        return beam.search(self.each, self.mean, request)
+        return beam.search(self.decoders, self.mean, request)
 
 
 def search_of(
@@ -143,10 +143,10 @@ def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
     )
 
 
-def _is_plain_embedding(each: Embedding) -> bool:
+def _is_plain_embedding(module: Embedding) -> bool:
     """Whether it is exactly an embedding, with or without a bias for each token."""
-    shape = tuple(each.weight.shape)
-    return is_exactly(each, Embedding, weight=shape) or is_exactly(each, Embedding, weight=shape, bias=shape[:1])
+    shape = tuple(module.weight.shape)
+    return is_exactly(module, Embedding, weight=shape) or is_exactly(module, Embedding, weight=shape, bias=shape[:1])
 
 
 def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:
@@ -206,7 +206,7 @@ class FusedBlocks:
         """The result of `Stack.extend_causally` with one token; None if the stack must compute it itself."""
         if not past or not sources:
             return None
-        kernel = self.decoder(stack, begun=past[0].length > 0)
+        kernel = self.decoder(stack, searching=past[0].length > 0)
         if kernel is None or not kernel.serves(embedded_B1D, past, sources):
             return None
         x_B1D, state = kernel.step(stack.positions(embedded_B1D, past[0].length), past, sources)
@@ -219,12 +219,12 @@ class FusedBlocks:
         kernel = self.decoder(stack)
         return None if kernel is None else search_of(kernel, stack, embedding, output, sources, longest)
 
-    def decoder(self, stack: Stack, begun: bool = False) -> OneToken | None:
+    def decoder(self, stack: Stack, searching: bool = False) -> OneToken | None:
         """All blocks in one call, if they are packed and plain, and each token attends to all earlier ones; else None.
 
-        begun: a search is running, during which weights do not change.
+        searching: a search is running, during which weights do not change.
         """
-        return self._kernel(stack, in_one_call, begun) if stack.pattern == "full" else None
+        return self._kernel(stack, in_one_call, searching) if stack.pattern == "full" else None
 
     def _kernel(
         self,

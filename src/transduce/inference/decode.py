@@ -68,7 +68,7 @@ def decode(
     settings: Search,
     options: PredictionOptions,
     constraints: Sequence[Constraints] = (),
-    unprompted: bool = False,
+    allow_empty: bool = False,
 ) -> list[Prediction]:
     """Predict an output for each piece, in order. One without tokens gives an empty prediction.
 
@@ -76,7 +76,7 @@ def decode(
         pieces: of texts, whose numbers seed their samples.
         options: of these, those about speed are read, and `lattice`, `advance` and `on_step`.
         constraints: of each text, what its output must hold or not, and how it begins; none: nothing of any.
-        unprompted: a text without tokens is a prompt of nothing, with which a language model begins.
+        allow_empty: a text without tokens is a prompt of nothing, with which a language model begins.
 
     Raises:
         InputError: what is wanted cannot be; all such lines are named; no workers can be had here; a shortlist is asked
@@ -84,7 +84,7 @@ def decode(
     """
     _check(searched, settings, options)
     texts, model, advance = pieces.read, searched.model, pieces.advancing(options.advance)
-    requests, predictions = _asked(searched.task, pieces, texts, settings, constraints, unprompted)
+    requests, predictions = _asked(searched.task, pieces, texts, settings, constraints, allow_empty)
     if model.training:  # to tell all parts takes half a millisecond
         model.eval()
     if advance:
@@ -203,7 +203,7 @@ def _asked(
     texts: Sequence[str],
     settings: Search,
     constraints: Sequence[Constraints],
-    unprompted: bool,
+    allow_empty: bool,
 ) -> tuple[dict[int, Request], dict[int, Prediction]]:
     """By place: what to search for, and the predictions of texts without a token, which need no search.
 
@@ -217,7 +217,7 @@ def _asked(
     for place, (text, ids, owner) in enumerate(zip(texts, pieces.ids, pieces.owners, strict=True)):
         line, wanted = pieces.first + owner, constraints[owner] if constraints else Constraints()
         try:
-            if not unprompted and (not len(ids) or not text.strip()):
+            if not allow_empty and (not len(ids) or not text.strip()):
                 predictions[place] = task.postprocess(_nothing(text, wanted, demands))
             else:
                 request = task.grammar_for(task.request(ids, settings), text)
@@ -239,11 +239,11 @@ def _refuse_unequal_readings(task: Generates, others: Sequence[Generates], setti
         )
 
 
-def _check_shortlist(task: Generates, asked: int, lexicon: Lexicon | None) -> None:
+def _check_shortlist(task: Generates, size: int, lexicon: Lexicon | None) -> None:
     """Raises InputError where there is no lexicon, or too small a one."""
     if "source" not in task.tokenizers:
         raise InputError("search.shortlist: a language model has no source to make a shortlist from; leave it out.")
-    check_candidates(asked, lexicon)
+    check_candidates(size, lexicon)
 
 
 def _shortlist(
@@ -258,10 +258,12 @@ def _shortlist(
 
 
 def _goes_in_one_call(
-    model: Any, shortest: Sequence[Sequence[Request]], requests: Sequence[Request], settings: Search
+    model: Any, shortest_requests: Sequence[Sequence[Request]], requests: Sequence[Request], settings: Search
 ) -> bool:
     """Whether all searches are calls outside of Python; tried on the shortest text, as each member reads it."""
-    source = sources([[request.source for request in each] for each in shortest], next(model.parameters()).device)
+    source = sources(
+        [[request.source for request in each] for each in shortest_requests], next(model.parameters()).device
+    )
     if source is None or any(each.prefix or each.constraint or each.grammar or each.min_length for each in requests):
         return False
     return fused_search.suits(model, source, max(request.limit for request in requests), settings)

@@ -53,11 +53,11 @@ class Segment(NamedTuple):
 Span = tuple[int, int]
 
 
-def segments(text: str, whole: Callable[[str], bool], lines: bool = True, language: str = "") -> list[Segment]:
+def segments(text: str, fits: Callable[[str], bool], lines: bool = True, language: str = "") -> list[Segment]:
     """The parts of `text` to translate, in order; none is empty or has white space at its ends.
 
     Args:
-        whole: whether a line may stay in one piece.
+        fits: whether a line may stay in one piece.
         lines: white space that holds a line's end separates; not so in HTML, where it is a space.
         language: code of the text's language.
     """
@@ -65,7 +65,7 @@ def segments(text: str, whole: Callable[[str], bool], lines: bool = True, langua
     for line in _between(LINES, text) if lines else [(0, len(text))]:
         start, end = _stripped(text, *line)
         if start < end:
-            found += [Segment(start, end)] if whole(text[start:end]) else _sentences(text, start, end, language)
+            found += [Segment(start, end)] if fits(text[start:end]) else _sentences(text, start, end, language)
     return found
 
 
@@ -171,7 +171,7 @@ def _is_none(part: str) -> bool:
     return NO_SENTENCE.fullmatch(part) is not None and not _runs_on(*part)
 
 
-def _is_said(text: str, begun: int, last: int, end: int) -> bool:
+def _is_said(text: str, start: int, last: int, end: int) -> bool:
     """Whether `last` is before the end of a quotation, or before the words that tell who said it: 「..」と彼は.."""
     if last < end and text[last] in "」』":
         return True
@@ -179,7 +179,7 @@ def _is_said(text: str, begun: int, last: int, end: int) -> bool:
         return False
     if JAPANESE_SAID.match(text, last, end):
         return True
-    return bool(CHINESE_SAID.match(text, last, end) and QUOTED.fullmatch(text, begun, last))
+    return bool(CHINESE_SAID.match(text, last, end) and QUOTED.fullmatch(text, start, last))
 
 
 def _ends(text: str, start: int, end: int, code: str) -> Iterator[int]:

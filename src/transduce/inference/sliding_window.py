@@ -67,7 +67,9 @@ class SlidingWindow:
                 break
         return best[1]
 
-    def _candidates(self, sentence: list[TextWord], context: str, asked: set[str]) -> Iterator[tuple[int, int]]:
+    def _candidates(
+        self, sentence: list[TextWord], context: str, question_words: set[str]
+    ) -> Iterator[tuple[int, int]]:
         """First and last word of each."""
         ends = {"sentence": None, "clause": CLAUSE_ENDS, "run": MARKS}[self.candidates]
         first: int | None = None
@@ -76,7 +78,7 @@ class SlidingWindow:
             if first is not None and apart:
                 yield first, place - 1
                 first = None
-            if self.candidates == "run" and word.text in asked:
+            if self.candidates == "run" and word.text in question_words:
                 if first is not None:
                     yield first, place - 1
                 first = None
@@ -103,13 +105,13 @@ def _around(
     first: int,
     last: int,
     value: dict[str | tuple[str, str], float],
-    asked: int,
+    question_length: int,
 ) -> float:
     """The largest sum in a window around the words first .. last of a sentence."""
     texts = [word.text for sentence in found for word in sentence]
     before = sum(map(len, found[:place]))
     first, last = first + before, last + before
-    size = min(len(texts), last - first + 1 + asked)
+    size = min(len(texts), last - first + 1 + question_length)
     low, high = max(0, last + 1 - size), min(len(texts), first + size)
     each = [
         value.get(texts[at], 0.0) + (value.get((texts[at], texts[at + 1]), 0.0) if at + 1 < len(texts) else 0.0)

@@ -102,7 +102,8 @@ class SeenWindow(NamedTuple):
     """A window, among the tokens of a question and a text: the question, an end token, the text, an end token.
 
     asked: tokens of the question; read: how many of them the model read. length: tokens of the text; first, tokens:
-        those of the window. number, windows: which of how many windows it is, from 1.
+        those of the window. number, windows: which of how many windows it is, from 1. before, between: tokens before
+        the question, and between it and the text.
     """
 
     asked: int
@@ -112,12 +113,15 @@ class SeenWindow(NamedTuple):
     tokens: int
     number: int
     windows: int
+    before: int = 0
+    between: int = 1
 
     def places(self) -> tuple[int, ...]:
         """Of the tokens that the model read, end tokens included."""
-        text = self.asked + 1
+        behind = self.before + self.asked
+        text = behind + self.between
         window = range(text + self.first, text + self.first + self.tokens)
-        return (*range(self.read), self.asked, *window, text + self.length)
+        return (*range(self.before + self.read), *range(behind, text), *window, text + self.length)
 
 
 class ReadText(NamedTuple):
@@ -133,12 +137,12 @@ class Found(NamedTuple):
 
     first: int
     last: int
-    each: tuple[float, float]
+    log_probabilities: tuple[float, float]
 
     @property
     def value(self) -> float:
         """log p."""
-        return sum(self.each)
+        return sum(self.log_probabilities)
 
 
 def windows(length: int, size: int, stride: int) -> Iterator[tuple[int, int]]:
@@ -150,7 +154,9 @@ def windows(length: int, size: int, stride: int) -> Iterator[tuple[int, int]]:
     yield first, length
 
 
-def read_windows(column: QuestionContext, texts: Sequence[str], how: Reading) -> tuple[list[ReadText], list[Window]]:
+def read_windows(
+    column: QuestionContext, texts: Sequence[str], reading: Reading
+) -> tuple[list[ReadText], list[Window]]:
     """Each text with its offsets, and all windows, text by text. Raises InputError for what is no question and text."""
     tokenizer = column.tokenizer
     sides = [cut(text) for text in texts]
@@ -162,8 +168,8 @@ def read_windows(column: QuestionContext, texts: Sequence[str], how: Reading) ->
         zip(tokenizer.encode([question for question, _ in sides]), sides, strict=True)
     ):
         reads.append(ReadText(context, offsets[context], len(question)))
-        for first, last in windows(len(ids[context]), how.window, how.stride):
-            row = column.row(question[: how.question], ids[context][first:last])
+        for first, last in windows(len(ids[context]), reading.window, reading.stride):
+            row = column.row(question[: reading.question], ids[context][first:last])
             found.append(Window(number, np.asarray(row, np.int32), first, last - first))
     return reads, found
 
@@ -200,7 +206,7 @@ class SpanPredictor:
     """Each question the span that answers it; see `transduce.inference.protocols.Predictor`."""
 
     column: QuestionContext
-    how: Reading
+    reading: Reading
 
     def predict(
         self,
@@ -215,15 +221,15 @@ class SpanPredictor:
         Raises:
             InputError: a text is not a question and a text with a tab or a line break between.
         """
-        reads, found = read_windows(self.column, texts, self.how)
+        reads, found = read_windows(self.column, texts, self.reading)
         best: dict[int, tuple[Found, Window]] = {}
         nothing: dict[int, tuple[tuple[float, float], Window]] = {}
         for window, start_S, end_S in self._looked(model, found, batch_size, advance):
             place, none = window.text, ((float(start_S[-1]), float(end_S[-1])), window)
             nothing[place] = min(nothing.get(place, none), none, key=lambda each: sum(each[0]))
-            span = best_span(start_S[:-1], end_S[:-1], self.how.answer)
+            span = best_span(start_S[:-1], end_S[:-1], self.reading.answer)
             if span:
-                here = Found(span.first + window.first, span.last + window.first, span.each), window
+                here = Found(span.first + window.first, span.last + window.first, span.log_probabilities), window
                 best[place] = max(best.get(place, here), here, key=lambda each: _preferred(each[0]))
         counts = Counter(window.text for window in found)
         predictions = []
@@ -234,8 +240,9 @@ class SpanPredictor:
         return predictions
 
     def _seen(self, read: ReadText, window: Window, count: int) -> SeenWindow:
-        asked, number = min(read.asked, self.how.question), window.first // self.how.stride + 1
-        return SeenWindow(read.asked, asked, len(read.offsets), window.first, window.tokens, number, count)
+        asked, number = min(read.asked, self.reading.question), window.first // self.reading.stride + 1
+        around = len(self.column.opening), len(self.column.separator)
+        return SeenWindow(read.asked, asked, len(read.offsets), window.first, window.tokens, number, count, *around)
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
@@ -244,7 +251,7 @@ class SpanPredictor:
 
         "" is "no answer". An answer that the text does not hold counts no span.
         """
-        reads, found = read_windows(self.column, [text for text, _ in pairs], self.how)
+        reads, found = read_windows(self.column, [text for text, _ in pairs], self.reading)
         wanted = [_places(read, answer) for read, (_, answer) in zip(reads, pairs, strict=True)]
         values: dict[int, list[float]] = {}
         for window, start_S, end_S in self._looked(model, found, batch_size, advance):
@@ -289,7 +296,7 @@ class SpanPredictor:
     def _prediction(
         self, text: str, read: ReadText, best: Found | None, nothing: tuple[float, float]
     ) -> SpanPrediction:
-        none, margin = sum(nothing), self.how.no_answer
+        none, margin = sum(nothing), self.reading.no_answer
         if best is None or (margin is not None and none > best.value + margin):
             end = str(len(read.offsets))
             return SpanPrediction(text, "", 0.0, none, (end, end), nothing, no_answer=float(np.exp(none)))
@@ -300,7 +307,7 @@ class SpanPredictor:
             score=best.value - none,
             log_probability=best.value,
             tokens=(str(best.first), str(best.last)),
-            token_log_probabilities=best.each,
+            token_log_probabilities=best.log_probabilities,
             start=start,
             end=end_,
             no_answer=float(np.exp(none)),

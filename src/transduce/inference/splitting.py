@@ -91,10 +91,10 @@ class Pieces:
 
 def pieces_of(
     texts: Sequence[str],
-    apart: Sequence[bool],
+    split: Sequence[bool],
     tokenizer: Tokenizer,
     limit: int,
-    how: LongText,
+    long_text: LongText,
     prompts: bool = False,
     language: str = "",
     first: int = 0,
@@ -102,19 +102,19 @@ def pieces_of(
     """How texts are read by a model that reads at most `limit` tokens at once.
 
     Args:
-        apart: whether each is cut into its sentences.
-        how: what becomes of a text, or a sentence, that is longer: see `shorten`.
+        split: whether each is cut into its sentences.
+        long_text: what becomes of a text, or a sentence, that is longer: see `shorten`.
         prompts: they are to be continued: the end of a long one is kept, or where that is, its beginning.
         first: the number of the first text in its file, from 0, for messages.
 
     Raises:
-        InputError: some are longer, and how="refuse"; all are named.
+        InputError: some are longer, and long_text="refuse"; all are named.
     """
     marks = ["" if prompts else leading_tags(tokenizer, text) for text in texts]
     found = Pieces(texts, tags={place: mark for place, mark in enumerate(marks) if mark}, first=first)
-    cuts = [_cut(text, cut, language, len(mark)) for text, cut, mark in zip(texts, apart, marks, strict=True)]
+    cuts = [_cut(text, cut, language, len(mark)) for text, cut, mark in zip(texts, split, marks, strict=True)]
     whole = cuts
-    if how != "split" or prompts:
+    if long_text != "split" or prompts:
         cuts = [_in_sight(*each, tokenizer, limit, prompts) for each in zip(texts, whole, strict=True)]
     each = iter(tokenizer.encode(Pieces(texts, cuts, tags=found.tags).read))
     for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
@@ -123,7 +123,7 @@ def pieces_of(
             parts, ids = [segment], [next(each)]
             if (length := len(ids[0])) > limit:
                 room = limit - length_of(tokenizer, marks[place])
-                inner, done = shorten(text[segment.start : segment.end], tokenizer, room, how, prompts, language)
+                inner, done = shorten(text[segment.start : segment.end], tokenizer, room, long_text, prompts, language)
                 parts = [Segment(segment.start + start, segment.start + end) for start, end in inner]
                 sentence = "a sentence of " if len(cut) > 1 else ""
                 least = "" if segment in whole[place] else "over "
@@ -137,28 +137,28 @@ def pieces_of(
         found.cuts.append(fitting)
         if place in found.done and len(fitting) > 1:
             found.done[place] = f"translated in {len(fitting)} pieces"
-    if found.long and how == "refuse":
+    if found.long and long_text == "refuse":
         raise InputError(f'{known}; shorten it, or choose "split" or "truncate".' for known in found.long.values())
     return found
 
 
-def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, how: LongText, first: int = 0) -> Pieces:
+def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, long_text: LongText, first: int = 0) -> Pieces:
     """How speech is read: each utterance as a whole, however `limit` frames compare with what the model was trained on.
 
     Args:
-        how: "truncate" keeps the first `limit` frames of a longer one; "split" reads all of it.
+        long_text: "truncate" keeps the first `limit` frames of a longer one; "split" reads all of it.
         first: the number of the first text in its file, from 0, for messages.
 
     Raises:
-        InputError: some are longer, and how="refuse"; all are named.
+        InputError: some are longer, and long_text="refuse"; all are named.
     """
     found = Pieces(texts, [[Segment(0, len(text))] for text in texts], first=first)
     for place, row in enumerate(frames):
         if len(row) > limit:
             found.long[place] = f"line {first + place + 1}: {len(row)} frames, the model was trained on {limit} at most"
-            found.done[place] = f"cut off after {limit}" if how == "truncate" else "read as a whole all the same"
-        found.ids.append(row[:limit] if how == "truncate" else row)
-    if found.long and how == "refuse":
+            found.done[place] = f"cut off after {limit}" if long_text == "truncate" else "read as a whole all the same"
+        found.ids.append(row[:limit] if long_text == "truncate" else row)
+    if found.long and long_text == "refuse":
         raise InputError(f'{known}; cut the recording, or choose "truncate".' for known in found.long.values())
     return found
 
@@ -175,9 +175,9 @@ def refuse_wants_of_pieces(constraints: "Sequence[Constraints]", pieces: Pieces)
         raise InputError(problems)
 
 
-def _cut(text: str, apart: bool, language: str, first: int = 0) -> list[Segment]:
+def _cut(text: str, split: bool, language: str, first: int = 0) -> list[Segment]:
     """first: where the text begins, behind its tags."""
-    found = [Segment(first + a, first + b) for a, b in sentences(text[first:], language)] if apart else []
+    found = [Segment(first + a, first + b) for a, b in sentences(text[first:], language)] if split else []
     return found if len(found) > 1 else [Segment(first, len(text))]
 
 
@@ -203,13 +203,13 @@ def length_of(tokenizer: Tokenizer, tags: str) -> int:
 
 
 def shorten(
-    text: str, tokenizer: Tokenizer, limit: int, how: LongText, prompt: bool, language: str = ""
+    text: str, tokenizer: Tokenizer, limit: int, long_text: LongText, prompt: bool, language: str = ""
 ) -> tuple[list[Segment], str]:
     """Parts of `text` of at most `limit` tokens, and what was done in words.
 
     Args:
-        how: "truncate" keeps the beginning, anything else all of it, in pieces.
-        prompt: the text is to be continued: its end is kept, whatever `how`.
+        long_text: "truncate" keeps the beginning, anything else all of it, in pieces.
+        prompt: the text is to be continued: its end is kept, whatever `long_text`.
     """
 
     def length(part: str) -> int:
@@ -221,7 +221,7 @@ def shorten(
         ], f"only its first {limit} are seen"
     if prompt:
         return [Segment(_end(text, tokenizer, length, limit), len(text))], f"only its last {limit} are seen"
-    if how == "truncate":
+    if long_text == "truncate":
         return [Segment(0, _beginning(text, tokenizer, length, limit))], f"cut off after {limit}"
     pieces = split_to_fit(text, length, limit, language)
     return pieces, f"translated in {len(pieces)} pieces"
@@ -312,15 +312,18 @@ def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]
 
 
 def tell_of_pieces(
-    pieces: Pieces, constraints: "Sequence[Constraints]", otherwise: Callable[[], Pieces], tell: Callable[[str], None]
+    pieces: Pieces,
+    constraints: "Sequence[Constraints]",
+    unconstrained: Callable[[], Pieces],
+    tell: Callable[[str], None],
 ) -> None:
     """Tell which texts were too long, and which are read as one because of constraints.
 
     Args:
-        otherwise: how the texts were read if nothing were wanted of their outputs.
+        unconstrained: how the texts were read if nothing were wanted of their outputs.
     """
     tell_of_long(pieces, tell)
-    cuts = otherwise().cuts if any(constraints) else pieces.cuts
+    cuts = unconstrained().cuts if any(constraints) else pieces.cuts
     for place, (cut, other) in enumerate(zip(pieces.cuts, cuts, strict=True)):
         if constraints[place] and len(cut) < len(other):
             number = pieces.first + place + 1

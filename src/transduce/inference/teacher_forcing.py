@@ -21,13 +21,13 @@ from transduce.models.protocols import writes_at_once
 from transduce.search.settings import Search
 
 
-def reports_exposure(task: Any, model: Any, asked: bool | None, search: Search | None) -> TypeGuard[Generates]:
+def reports_exposure(task: Any, model: Any, setting: bool | None, search: Search | None) -> TypeGuard[Generates]:
     """Whether the exposure bias of outputs that `search` found is reported: by the recipe or else the task.
 
     The model must have next tokens, and search must go by them alone. Outputs that CTC helped to find say nothing about
     a decoder by itself.
     """
-    wanted = task.exposure_bias if asked is None else asked
+    wanted = task.exposure_bias if setting is None else setting
     if not wanted or writes_at_once(model) or (search and search.ctc_weight):
         return False
     return isinstance(task, Generates) and "source" in task.columns

@@ -136,17 +136,17 @@ class TreeLabelPredictor:
         return [normed_NC[:length] for normed_NC, length in zip(found, lengths, strict=True)]
 
 
-def too_wide(most: int, parts: int) -> str:
+def too_wide(max_parts: int, parts: int) -> str:
     """The message for a phrase of so many parts."""
     return (
-        f"expected at most {most} parts of a phrase, as this model reads; got {parts}. "
+        f"expected at most {max_parts} parts of a phrase, as this model reads; got {parts}. "
         'Models of any number: [model] kind = "tree_lstm" with cell = "child_sum", or "tree_transformer".'
     )
 
 
 def _readable(model: Any, trees: list[LabelledTree | None]) -> list[LabelledTree | None]:
     """The same trees. Raises InputError where the model does not read so many parts of a phrase; all are named."""
-    most = model.most_parts if isinstance(model, LimitsParts) else None
+    most = model.max_parts if isinstance(model, LimitsParts) else None
     widest = [max(tree.parts) if tree else 0 for tree in trees]
     problems = [
         (f"text {number}: " if len(trees) > 1 else "") + too_wide(most, parts)

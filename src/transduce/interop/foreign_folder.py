@@ -21,6 +21,7 @@ TO_SAFETENSORS = (
     "python -c \"from transformers import AutoModelForSeq2SeqLM as M; M.from_pretrained('{folder}')"
     ".save_pretrained('{folder}-safetensors')\""
 )
+CT2_HEAD = 64  # bytes: a version, and the name of a specification
 MOST = 100_000_000  # bytes of an index of tensors
 
 
@@ -43,7 +44,7 @@ class ForeignFolder:
         value = self.config.get(key)
         value = default if value is None else value
         if value is None or not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-            raise InputError(f"{self.path / 'config.json'}: {key}: expected {_said(kind)}; got {value!r:.80}.")
+            raise InputError(f"{self.path / 'config.json'}: {key}: expected {_kind_name(kind)}; got {value!r:.80}.")
         return value
 
     def size(self, key: str, default: int | None = None) -> int:
@@ -100,6 +101,11 @@ class ForeignFolder:
                 raise InputError(f"{self.path / INDEX}: expected a weight_map, with names of files in this folder.")
             yield from (self.path / name for name in sorted(names))
             return
+        if spec := _ctranslate2_spec(self.path / "model.bin"):
+            raise InputError(
+                f"{self.path}: this is a model of CTranslate2 ({spec}), whose weights cannot be read back. Convert the "
+                "folder of Hugging Face that it was made from."
+            )
         pickled = sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern))
         if pickled:
             raise InputError(
@@ -110,7 +116,17 @@ class ForeignFolder:
         raise InputError(f"{self.path}: there is no {WEIGHTS}.")
 
 
-def _said(kind: type | tuple[type, ...]) -> str:
+def _ctranslate2_spec(file: Path) -> str:
+    """What a `model.bin` of CTranslate2 says it is, such as TransformerSpec; "" = it is no such file."""
+    if not file.is_file():
+        return ""
+    with file.open("rb") as opened:
+        head = opened.read(CT2_HEAD)
+    name = head[6 : 6 + int.from_bytes(head[4:6], "little")].rstrip(b"\0")
+    return name.decode() if name.endswith(b"Spec") and name.isalnum() else ""
+
+
+def _kind_name(kind: type | tuple[type, ...]) -> str:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
     return " or ".join(dict.fromkeys(names.get(each, each.__name__) for each in kinds))
@@ -134,6 +150,15 @@ class ForeignTensors:
                 return self._found[name]
         self._missing.append(names[0])
         return Tensor()
+
+    def left(self) -> list[str]:
+        """The names of those that were not taken, in order; missing ones are refused.
+
+        Raises:
+            InputError: tensors are missing.
+        """
+        self.finish(spare=tuple(self._found))
+        return sorted(set(self._found) - self._taken)
 
     def finish(self, spare: Sequence[str] = ()) -> None:
         """Raises InputError where tensors are missing, or where some were not taken; spare: those that need not be."""

@@ -51,9 +51,9 @@ def read_bart(folder: ForeignFolder) -> tuple[dict[str, Any], Weights]:
         for layer in range(table[f"{side}_layers"]):
             _layer(tensors, weights, side, layer)
         if kind in PRE:
-            _affine(tensors, weights, f"model.{side}.layer_norm", f"{side}.norm")
+            affine(tensors, weights, f"model.{side}.layer_norm", f"{side}.norm")
         if kind in ("bart", "mbart"):
-            _affine(tensors, weights, f"model.{side}.layernorm_embedding", f"{side}.embedding_norm")
+            affine(tensors, weights, f"model.{side}.layernorm_embedding", f"{side}.embedding_norm")
     table |= take_embeddings(tensors, weights, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
     if "final_logits_bias" in tensors and (bias_V := tensors.take("final_logits_bias").flatten()).any():
         table["output_bias"] = True
@@ -98,24 +98,25 @@ def _settings(folder: ForeignFolder, kind: str) -> dict[str, Any]:
 def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> None:
     theirs, ours = f"model.{side}.layers.{layer}", f"{side}.blocks.{layer}"
     _attention(tensors, weights, f"{theirs}.self_attn", f"{ours}.self_attention")
-    _affine(tensors, weights, f"{theirs}.self_attn_layer_norm", f"{ours}.self_residual.norm")
+    affine(tensors, weights, f"{theirs}.self_attn_layer_norm", f"{ours}.self_residual.norm")
     if side == "decoder":
         _attention(tensors, weights, f"{theirs}.encoder_attn", f"{ours}.cross_attention")
-        _affine(tensors, weights, f"{theirs}.encoder_attn_layer_norm", f"{ours}.cross_residual.norm")
-    _affine(tensors, weights, f"{theirs}.fc1", f"{ours}.feed_forward.inner")
-    _affine(tensors, weights, f"{theirs}.fc2", f"{ours}.feed_forward.outer")
-    _affine(tensors, weights, f"{theirs}.final_layer_norm", f"{ours}.feed_forward_residual.norm")
+        affine(tensors, weights, f"{theirs}.encoder_attn_layer_norm", f"{ours}.cross_residual.norm")
+    affine(tensors, weights, f"{theirs}.fc1", f"{ours}.feed_forward.inner")
+    affine(tensors, weights, f"{theirs}.fc2", f"{ours}.feed_forward.outer")
+    affine(tensors, weights, f"{theirs}.final_layer_norm", f"{ours}.feed_forward_residual.norm")
 
 
 def _attention(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str) -> None:
-    _affine(tensors, weights, f"{theirs}.q_proj", f"{ours}.query")
-    _affine(tensors, weights, f"{theirs}.out_proj", f"{ours}.output")
+    affine(tensors, weights, f"{theirs}.q_proj", f"{ours}.query")
+    affine(tensors, weights, f"{theirs}.out_proj", f"{ours}.output")
     for part in ("weight", "bias"):
         halves = [tensors.take(f"{theirs}.{name}_proj.{part}") for name in ("k", "v")]
         weights[f"{ours}.key_value.{part}"] = torch.cat(halves)
 
 
-def _affine(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str) -> None:
+def affine(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str) -> None:
+    """Puts the weight and the bias of a linear map, or of a norm, among ours."""
     for part in ("weight", "bias"):
         weights[f"{ours}.{part}"] = tensors.take(f"{theirs}.{part}")
 

@@ -130,7 +130,7 @@ def of_sentencepiece(
 
 
 def _unigram(
-    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], apart: set[str]
+    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], added: set[str]
 ) -> dict[str, Any]:
     """Tokens that are no pieces score as an unknown character if they are one, and else so low that they never win."""
     least = min(scores.values(), default=0.0)
@@ -139,7 +139,7 @@ def _unigram(
         name = names.get(index, f"<unused {index}>")
         score = scores.get(name)
         if score is None:
-            single = len(name) == 1 and name not in apart
+            single = len(name) == 1 and name not in added
             score = least - UNKNOWN_PENALTY if single else least - 100 * UNKNOWN_PENALTY
         vocabulary.append([name, score])
     unknown = next(index for index, name in names.items() if name == "<unk>")
@@ -147,7 +147,7 @@ def _unigram(
 
 
 def _bpe(
-    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], apart: set[str]
+    model: SentencePieceModel, names: Mapping[int, str], scores: Mapping[str, float], added: set[str]
 ) -> dict[str, Any]:
     """Every pair of pieces whose union is a piece, the best scored union first."""
     places = {piece.text: place for place, piece in enumerate(model.pieces)}
@@ -234,6 +234,44 @@ def of_bytes(folder: Path, size: int) -> Tokenizer:
     }
     name = str(folder / "vocab.json")
     return filled(Tokenizer.from_json(json.dumps(table, ensure_ascii=False), name), size, name)
+
+
+def of_wordpieces(vocabulary: str, settings: Mapping[str, Any], size: int) -> Tokenizer:
+    """A `vocab.txt`: WordPiece, as BERT has it, with the settings of a `tokenizer_config.json`.
+
+    Raises:
+        InputError: a piece stands there twice, or special tokens are missing.
+    """
+    pieces = vocabulary.removesuffix("\n").split("\n")
+    ids = {piece.rstrip("\r"): place for place, piece in enumerate(pieces)}
+    if len(ids) < len(pieces):
+        raise InputError(f"vocab.txt: expected {len(pieces):,} different pieces; got {len(ids):,}.")
+    lowercase = settings.get("do_lower_case") is not False
+    special = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
+    table = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added(ids[each], each, True) for each in special],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": settings.get("tokenize_chinese_chars") is not False,
+            "strip_accents": settings.get("strip_accents"),
+            "lowercase": lowercase,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": None,
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": ids,
+        },
+    }
+    return filled(Tokenizer.from_json(json.dumps(table, ensure_ascii=False), "vocab.txt"), size, "vocab.txt")
 
 
 def _merges(path: Path) -> Sequence[list[str]]:

@@ -21,6 +21,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
+from transduce.interop.import_encoder import FAMILIES, read_encoder
 from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
 from transduce.interop.import_t5 import read_t5
 from transduce.interop.model_card import Languages
@@ -56,7 +57,8 @@ CHECKPOINTS = (
 class Imported:
     """A model file of ours, and what it came from.
 
-    kind: of the format, for people. has_engine: whether something here runs the original.
+    kind: of the format, for people. has_engine: whether something here runs the original. is_encoder: it reads texts
+        and writes none. notes: what is to be told.
     """
 
     file: ModelFile
@@ -64,6 +66,8 @@ class Imported:
     path: Path
     languages: Languages
     has_engine: bool = True
+    is_encoder: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES) -> Imported:
@@ -92,12 +96,14 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     if path.is_file():
         raise InputError(_no_folder(path))
     folder = ForeignFolder(path)
-    kind = folder.get("model_type", str)
-    if kind not in KINDS:
+    kind, known = folder.get("model_type", str), [*KINDS, *FAMILIES]
+    if kind not in known:
         raise InputError(
-            f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, list(KINDS))} '
-            f"Known: {', '.join(KINDS)}."
+            f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, known)} '
+            f"Known: {', '.join(known)}."
         )
+    if kind in FAMILIES:
+        return _encoder(folder, kind, name)
     try:
         table, weights = KINDS[kind](folder)
     except (IndexError, RuntimeError) as error:
@@ -105,6 +111,14 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
     file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
     return Imported(file, f"Hugging Face {kind}", path, languages)
+
+
+def _encoder(folder: ForeignFolder, kind: str, name: str) -> Imported:
+    try:
+        file, notes = read_encoder(folder, name, provenance(folder.path, kind))
+    except (IndexError, RuntimeError) as error:
+        raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), is_encoder=True, notes=tuple(notes))
 
 
 def _no_folder(path: Path) -> str:

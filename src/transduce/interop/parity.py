@@ -119,7 +119,7 @@ class Parity:
 
     equal: outputs of the same tokens; same_text: of the same text. left_out: lines that were not compared.
     margin: at their first different token, how much likelier ours is than theirs by our model, at most, in nats.
-    apart: the largest and the mean difference of log-probabilities of equal outputs; None = the engine tells none.
+    difference: the largest and the mean, of log-probabilities of equal outputs; None = the engine tells none.
     bleu: ours and theirs; speed: lines a second, ours and theirs.
     """
 
@@ -131,7 +131,7 @@ class Parity:
     same_text: int
     first: FirstDifference | None
     margin: float | None
-    apart: tuple[float, float] | None
+    difference: tuple[float, float] | None
     bleu: tuple[Score, Score] | None
     speed: tuple[float, float]
 
@@ -157,8 +157,8 @@ class Parity:
             told += [
                 f"  where they part  our model finds their token at most {self.margin:.2g} nats less likely than ours"
             ]
-        if self.apart:
-            told += [f"  log-probability  {self.apart[0]:.2g} apart at most, {self.apart[1]:.2g} on average"]
+        if self.difference:
+            told += [f"  log-probability  {self.difference[0]:.2g} apart at most, {self.difference[1]:.2g} on average"]
         if self.bleu:
             ours, theirs = self.bleu
             told += [
@@ -202,7 +202,7 @@ def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | No
         sum(one.text == other.text for one, other in zip(ours, theirs, strict=True)),
         _difference(unequal[0], kept, sources, ours, theirs) if unequal else None,
         max(margins, default=None),
-        _apart(ours, theirs),
+        _log_probability_difference(ours, theirs),
         _bleu(ours, theirs, references, language),
         (len(kept) / our_seconds, len(kept) / their_seconds),
     )
@@ -254,7 +254,9 @@ def _difference(
     return FirstDifference(kept[row] + 1, sources[row], shown[0], shown[1])
 
 
-def _apart(ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput]) -> tuple[float, float] | None:
+def _log_probability_difference(
+    ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput]
+) -> tuple[float, float] | None:
     found = [
         abs(one.log_probability - other.log_probability)
         for one, other in zip(ours, theirs, strict=True)
@@ -272,7 +274,7 @@ def _bleu(
     return one, other
 
 
-def held_out_text(model: Path, most: int = MOST, trust_code: bool = False) -> Text:
+def held_out_text(model: Path, max_lines: int = MOST, trust_code: bool = False) -> Text:
     """The first lines of the first test set of the run that `model` lies in, else of its validation set.
 
     trust_code: let the recipe of that run name code outside Transduce.
@@ -287,7 +289,7 @@ def held_out_text(model: Path, most: int = MOST, trust_code: bool = False) -> Te
     if data is None:
         raise InputError(f"{recipe}: this is not a recipe for translation.")
     name, pairs = _pairs(data, recipe)
-    both = list(islice(pairs, most))
+    both = list(islice(pairs, max_lines))
     return Text(name, [source for _, source, _ in both], [target for *_, target in both])
 
 

@@ -37,7 +37,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without start and end."""
-        return self._processor.encode([_whole(text) for text in texts])
+        return self._processor.encode([_without_surrogates(text) for text in texts])
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.joined(self.tokens(ids))
@@ -54,7 +54,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """For each piece the characters [first, last) that it came from."""
-        found = self._processor.encode(_whole(text), out_type="immutable_proto")
+        found = self._processor.encode(_without_surrogates(text), out_type="immutable_proto")
         return [(piece.begin, piece.end) for piece in found.pieces]
 
     def to_json(self) -> str:
@@ -62,6 +62,6 @@ class SentencePieceTokenizer(Tokenizer):
         return f'"{self._processor.serialized_model_proto().hex()}"'
 
 
-def _whole(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Without halves of characters, which the library refuses."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -122,11 +122,11 @@ class Layer:
     def name(self) -> str:
         return self.part.name
 
-    def to_dict(self, whole: bool = True) -> dict[str, Any]:
+    def to_dict(self, as_lists: bool = True) -> dict[str, Any]:
         """For JSON; the weights as nested lists, or in base64."""
         part = self.part
         weights = (
-            {"shape": list(self.weights.shape), "weights": self.weights.tolist()} if whole else packed(self.weights)
+            {"shape": list(self.weights.shape), "weights": self.weights.tolist()} if as_lists else packed(self.weights)
         )
         known = {"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads}
         return {**known, "rows": part.rows, "columns": part.columns, "causal": part.causal, **weights}
@@ -308,10 +308,10 @@ def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer
         widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
         return timed_side(name_of(text), source.tokens(given.source), widths[0] if widths else len(given.source))
     tokens = [Token(LENGTH_TOKEN, 0, 0, LENGTH_TOKEN)] * before
-    for first, last in source.parts(text):
-        part = text[first:last]
-        for token in read_whole(source, part):
-            tokens.append(token._replace(start=token.start + first, end=token.end + first))
+    parts = source.parts(text)
+    for number, (start, end) in enumerate(parts, 1):
+        for token in read_whole(source, text[start:end], number == 1, number == len(parts)):
+            tokens.append(token._replace(start=token.start + start, end=token.end + start))
     return side(text, tokens if given.seen is None else [tokens[place] for place in given.seen])
 
 

@@ -95,20 +95,22 @@ def _asked(model: nn.Module, task: Task) -> list[Attends]:
     return numbered
 
 
-def _attends(name: str, weights_HTS: Tensor, said: Declared, written: int, at_once: bool, reads: int) -> Attends:
+def _attends(
+    name: str, weights_HTS: Tensor, declared: Declared, target_length: int, at_once: bool, source_length: int
+) -> Attends:
     heads, rows, columns = weights_HTS.shape
-    if said in (("self", "encoder"), ("edge", "encoder")) and rows == columns and columns - reads in (0, 1):
-        return Attends(name, "encoder", 0, heads, "source", "source", columns - reads)
-    if said == ("self", "decoder") and rows == columns == written:
+    if declared in (("self", "encoder"), ("edge", "encoder")) and rows == columns and columns - source_length in (0, 1):
+        return Attends(name, "encoder", 0, heads, "source", "source", columns - source_length)
+    if declared == ("self", "decoder") and rows == columns == target_length:
         axis: Axis = "target" if at_once else "decoder_input"
         return Attends(name, "decoder", 0, heads, axis, axis)
-    if said == ("tape", "decoder") and rows == columns == written:
+    if declared == ("tape", "decoder") and rows == columns == target_length:
         return Attends(name, "decoder", 0, heads, "decoder_input", "decoder_input", tape=True)
-    if said.role == "cross" and (rows, columns) == (written, reads):
+    if declared.role == "cross" and (rows, columns) == (target_length, source_length):
         return Attends(name, "cross", 0, heads, "target", "source")
-    if said.role == "cross" and (written, heads, columns) == (1, 1, reads):
+    if declared.role == "cross" and (target_length, heads, columns) == (1, 1, source_length):
         return Attends(name, "cross", 0, rows, "target", "source")  # several queries for one output
-    source = said.side == "encoder" and columns == reads
+    source = declared.side == "encoder" and columns == source_length
     return Attends(name, "other", 0, heads, "other", "source" if source else "other")
 
 

@@ -88,14 +88,14 @@ class LookBack:
         return cls(attention.target.text, tuple(words), weights, attention.start, title)
 
     @property
-    def most(self) -> float:
+    def max_weight(self) -> float:
         """The largest weight of a word; the start may have more."""
         return heaviest(self.weights[:, 1:])
 
     def line(self, row: int) -> list[LinePart]:
         """The text as it is when a word is read: what is before, the word itself, what is later."""
         weights = self.weights[row]
-        found = [LinePart(self.start, "before", min(1.0, float(weights[0]) / self.most), float(weights[0]))]
+        found = [LinePart(self.start, "before", min(1.0, float(weights[0]) / self.max_weight), float(weights[0]))]
         found.append(LinePart(" ", ""))
         for text, word in parts(self.text, self.words):
             if word < 0:
@@ -104,7 +104,7 @@ class LookBack:
                 found.append(LinePart(text, "later"))
             else:
                 weight = float(weights[1 + word])
-                found.append(LinePart(text, "now" if word == row else "before", weight / self.most, weight))
+                found.append(LinePart(text, "now" if word == row else "before", weight / self.max_weight, weight))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,9 +141,9 @@ def look_back(model: nn.Module, task: Task, text: str, name: str | None = None, 
     return LookBack.within(reading_of(model, task, text), name, head)
 
 
-def _mark(piece: LinePart, told: str) -> ShadedPart:
+def _mark(piece: LinePart, label: str) -> ShadedPart:
     if piece.state == "before":
-        return ShadedPart(piece.text, colours(piece.share or 0.0), f"{told}: {piece.weight:.3f}")
+        return ShadedPart(piece.text, colours(piece.share or 0.0), f"{label}: {piece.weight:.3f}")
     return ShadedPart(piece.text, {"now": NOW, "later": LATER}.get(piece.state, ""))
 
 

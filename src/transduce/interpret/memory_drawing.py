@@ -139,8 +139,8 @@ def _packed(values: NDArray[np.floating]) -> dict[str, Any]:
     return packed(torch.from_numpy(np.ascontiguousarray(values, np.float32)))
 
 
-def _numbered(name: str, head: int, each: NDArray[np.floating]) -> str:
-    return f"{name} (head {head + 1})" if each.shape[1] > 1 else name
+def _numbered(name: str, head: int, weights: NDArray[np.floating]) -> str:
+    return f"{name} (head {head + 1})" if weights.shape[1] > 1 else name
 
 
 def _shares(panel: Panel) -> NDArray[np.floating]:

@@ -58,13 +58,15 @@ def parts(text: str, words: Sequence[Word]) -> Iterator[Part]:
         yield Part(text[at:], -1)
 
 
-def marks(text: str, words: Sequence[Word], weights: Array, most: float) -> list[ShadedPart]:
-    """The text in HTML's colours, the darker the heavier; `most` is the darkest."""
+def marks(text: str, words: Sequence[Word], weights: Array, max_weight: float) -> list[ShadedPart]:
+    """The text in HTML's colours, the darker the heavier; `max_weight` is the darkest."""
     found = []
     for part in parts(text, words):
         weight = float(weights[part.word]) if part.word >= 0 else 0.0
         told = f"{words[part.word].text}: {weight:.3f}" if part.word >= 0 else ""
-        found.append(ShadedPart(part.text, colours(weight / most), told) if part.word >= 0 else ShadedPart(part.text))
+        found.append(
+            ShadedPart(part.text, colours(weight / max_weight), told) if part.word >= 0 else ShadedPart(part.text)
+        )
     return found
 
 

@@ -54,19 +54,19 @@ def spotlight(tokens: Sequence[str], weights: Array, query: str | None = None) -
 
 
 def shaded_text(
-    text: str, spans: Sequence[tuple[int, int]], weights: Array, heading: str = "", most: float | None = None
+    text: str, spans: Sequence[tuple[int, int]], weights: Array, heading: str = "", max_weight: float | None = None
 ) -> "ShadedText":
     """A text as it stands, each of its words, which are characters [start, end), shaded by its weight (W,).
 
     Args:
         heading: what stands in front.
-        most: the weight of the strongest shade; None = the largest.
+        max_weight: the weight of the strongest shade; None = the largest.
 
     Raises:
         InputError: the words do not fit the weights, or a weight is negative or not finite.
     """
     weights = checked(weights, (len(spans),))
-    return ShadedText(text, list(spans), weights / (most or _heaviest(weights)), heading)
+    return ShadedText(text, list(spans), weights / (max_weight or _heaviest(weights)), heading)
 
 
 def bar_line(
@@ -189,12 +189,12 @@ def _row(label: str, shares: Array, margin: int, ascii_only: bool) -> Text:
     return line
 
 
-def _legend(heaviest: float, margin: int, ascii_only: bool) -> Text:
+def _legend(max_weight: float, margin: int, ascii_only: bool) -> Text:
     shades = ASCII_SHADES if ascii_only else SHADES
     line = Text(" " * margin, no_wrap=True).append("0 ", "dim")
     for share in np.linspace(0, 1, 16):
         line.append(_shade(share, shades), _solid(glow(share)))
-    return line.append(f" {heaviest:.2f}", "dim")
+    return line.append(f" {max_weight:.2f}", "dim")
 
 
 def _bar(length: float, width: int, ascii_only: bool) -> str:

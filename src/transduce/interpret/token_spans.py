@@ -75,11 +75,14 @@ def end_token(tokenizer: Tokenizer, text: str) -> Token:
     return Token(name, len(text), len(text), name)
 
 
-def read_whole(column: Tokens, text: str) -> list[Token]:
-    """The tokens of a source text with what stands before and behind it."""
-    before = [Token(name, 0, 0, name) for name in column.before]
-    after = [Token(name, len(text), len(text), name) for name in column.after]
-    return [*before, *read_tokens(column.tokenizer, text), *(after or [end_token(column.tokenizer, text)])]
+def read_whole(column: Tokens, text: str, first: bool = True, last: bool = True) -> list[Token]:
+    """The tokens of a source text with what stands before and behind it.
+
+    first, last: whether it is the first and the last of several that are read as one.
+    """
+    before = [Token(name, 0, 0, name) for name in column.before if first]
+    behind = [Token(name, len(text), len(text), name) for name in (column.after if last else column.between)]
+    return [*before, *read_tokens(column.tokenizer, text), *(behind or [end_token(column.tokenizer, text)])]
 
 
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
@@ -203,10 +206,10 @@ def _words(text: str, tokens: Sequence[Token]) -> list[Word]:
     return words
 
 
-def _belonging(token: Token, lasts: Sequence[int], place: int, length: int) -> int:
+def _belonging(token: Token, ends: Sequence[int], place: int, length: int) -> int:
     """The number of the token's word; a special token is a word of its own, numbered below 0."""
     special = token.start == token.end and (token.start == length or token.text[:1] + token.text[-1:] == "<>")
-    return -1 - place if special else bisect_right(lasts, token.start)
+    return -1 - place if special else bisect_right(ends, token.start)
 
 
 def _extent(tokens: Sequence[Token]) -> Span:

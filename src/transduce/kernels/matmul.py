@@ -237,9 +237,9 @@ def _by_rows(x: Tensor, product: Product) -> Tensor:
     return product_NO.view(*before, product_NO.shape[1])
 
 
-def _block(x_NI: Tensor, product: Product, least: int = 1) -> Tensor:
+def _block(x_NI: Tensor, product: Product, min_rows: int = 1) -> Tensor:
     rows = len(x_NI)
-    more = max(least, _rounded(rows)) - rows
+    more = max(min_rows, _rounded(rows)) - rows
     return product(F.pad(x_NI, (0, 0, 0, more)))[:rows] if more else product(x_NI)
 
 

@@ -28,9 +28,9 @@ def turns(length: int, width: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(sinusoids(length, width).reshape(length, -1, 2)[..., ::-1]).reshape(length, -1)
 
 
-def too_few(known: int, wanted: int) -> str:
+def too_few(available: int, needed: int) -> str:
     """What is wrong where a table of learned positions ends before a sequence does."""
     return (
-        f"This model has learned positions for {known} tokens, but got {wanted}: shorten the text, "
+        f"This model has learned positions for {available} tokens, but got {needed}: shorten the text, "
         "or train with a larger model.max_length or another kind of positions."
     )

@@ -213,18 +213,18 @@ def step(said_BP: Tensor, before: MemoryState, sizes: MemorySizes, source_J: Ten
 
 
 def step_backward(
-    taken: MemoryStep, gradient: MemoryState, sizes: MemorySizes, target_J: Tensor
+    memory_step: MemoryStep, gradient: MemoryState, sizes: MemorySizes, target_J: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of `said_BP`, and of the memory and the weightings before, given those of what `step` returned.
 
     `target_J` is the second of `shift_indices`.
     """
-    said, lengths, before_BHN, cosine_BHN, content_BHN, shifted_BHNS, moved_BHN, log_BHN, _ = taken.kept
+    said, lengths, before_BHN, cosine_BHN, content_BHN, shifted_BHNS, moved_BHN, log_BHN, _ = memory_step.kept
     strength_BH1, exponent_BH1, gate_BH1, opened, shift_BHS, _, add_BWM, positive = said
     rows = len(before_BHN)
-    d_memory_BNM, d_weighting_BHN, d_erase, d_add = _transfer_backward(taken, gradient, sizes)
+    d_memory_BNM, d_weighting_BHN, d_erase, d_add = _transfer_backward(memory_step, gradient, sizes)
 
-    d_power_BHN = torch._softmax_backward_data(d_weighting_BHN, taken.after.weighting, 2, d_weighting_BHN.dtype)
+    d_power_BHN = torch._softmax_backward_data(d_weighting_BHN, memory_step.after.weighting, 2, d_weighting_BHN.dtype)
     d_exponent_BH = (d_power_BHN * log_BHN).sum(-1)
     d_moved_BHN = d_power_BHN * exponent_BH1 / moved_BHN
     d_shift_BHS = torch.matmul(d_moved_BHN[:, :, None], shifted_BHNS)[:, :, 0]
@@ -252,11 +252,11 @@ def step_backward(
 
 
 def _transfer_backward(
-    taken: MemoryStep, gradient: MemoryState, sizes: MemorySizes
+    memory_step: MemoryStep, gradient: MemoryState, sizes: MemorySizes
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Of reading and writing: of the memory before, of the weightings, of what is erased and added."""
-    erase_BWM, add_BWM, stages = taken.kept[0][5], taken.kept[0][6], taken.kept[-1]
-    weighting_BHN = taken.after.weighting
+    erase_BWM, add_BWM, stages = memory_step.kept[0][5], memory_step.kept[0][6], memory_step.kept[-1]
+    weighting_BHN = memory_step.after.weighting
     write_BWN = weighting_BHN[:, sizes.read :]
     d_memory_BNM = gradient.memory
     d_write_BWN = torch.bmm(add_BWM, d_memory_BNM.transpose(1, 2))

@@ -5,7 +5,7 @@
 Shapes: B batch, S positions, D width of the model, E width of embeddings, H width of states.
 """
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -102,6 +102,9 @@ class TextEncoder(nn.Module):
         source: the column of tokens that is read.
     """
 
+    SHARED: ClassVar[frozenset[str]] = frozenset(TextEncoderConfig.model_fields)
+    """The keys of [model] that models of every task have which start from one another."""
+
     def __init__(self, config: TextEncoderConfig, source: ColumnSpec) -> None:
         super().__init__()
         self.source_embedding = Embedding(
@@ -179,6 +182,16 @@ class Widen(nn.Module):
         """(B, S, E) -> (B, S, D)."""
         widened: Tensor = self.output(self.norm(self.positions(embedded_BSE)))
         return widened
+
+
+def pooled(states: Padded, how: str) -> Tensor:
+    """(B, S, H) -> (B, H): the mean or the maximum of the states of each text, or its first one."""
+    if how == "first":
+        return states.values[:, 0]
+    real_BS1 = states.mask()[..., None]
+    if how == "mean":
+        return (states.values * real_BS1).sum(1) / states.lengths[:, None]
+    return states.values.masked_fill(~real_BS1, -float("inf")).amax(1)
 
 
 def _positions(config: TextEncoderConfig, width: int) -> nn.Module:

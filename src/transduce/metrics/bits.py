@@ -42,9 +42,9 @@ def cost_tally(nats: Sequence[float]) -> Tally:
     return Tally("cost, bits a sequence", signature, statistics_S2, lambda sums_2: float(sums_2[0] / sums_2[1]), True)
 
 
-def _wrong(said: str, right: str) -> tuple[int, int]:
+def _wrong(output: str, right: str) -> tuple[int, int]:
     """Wrong bits, and vectors of the reference."""
-    hypothesis, reference = _rows(said), _rows(right)
+    hypothesis, reference = _rows(output), _rows(right)
     width = len(reference[0])
     both = zip(hypothesis, reference, strict=False)
     wrong = sum(a != b for one, other in both for a, b in zip(one, other, strict=False))

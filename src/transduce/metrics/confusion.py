@@ -70,17 +70,17 @@ class Confusion:
             for label, tp, all_said, all_true in numbers
         }
 
-    def of_most_frequent(self, most: int) -> Self:
+    def of_most_frequent(self, max_labels: int) -> Self:
         """With the labels that most examples have, in their order; all others are one, which is the last."""
-        if len(self.labels) <= most:
+        if len(self.labels) <= max_labels:
             return self
         import numpy as np
 
         totals = self.counts_CC.sum(1) + self.counts_CC.sum(0) / (1 + self.counts_CC.sum())  # true ones first
-        kept = sorted(np.argsort(-totals, kind="stable")[:most].tolist())
-        place_C = np.full(len(self.labels), most)
-        place_C[kept] = range(most)
-        counts: NDArray[Any] = np.zeros((most + 1, most + 1), np.int64)
+        kept = sorted(np.argsort(-totals, kind="stable")[:max_labels].tolist())
+        place_C = np.full(len(self.labels), max_labels)
+        place_C[kept] = range(max_labels)
+        counts: NDArray[Any] = np.zeros((max_labels + 1, max_labels + 1), np.int64)
         np.add.at(counts, (place_C[:, None], place_C[None]), self.counts_CC)
         return type(self)((*(self.labels[each] for each in kept), OTHERS), counts)
 
@@ -95,5 +95,5 @@ class Confusion:
         return cls(labels, counts)
 
 
-def _share(part: int, whole: int) -> float:
-    return 100 * part / whole if whole else 0.0
+def _share(part: int, total: int) -> float:
+    return 100 * part / total if total else 0.0

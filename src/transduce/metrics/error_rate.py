@@ -121,6 +121,6 @@ def _rate(sums_2: "NDArray[Any]") -> float:
     return 100 * float(sums_2[0]) / max(1.0, float(sums_2[1]))
 
 
-def _nearest(said: list[str], references: list[list[str]]) -> tuple[float, float]:
-    counts = [(float(edits(said, each)), float(len(each))) for each in references]
+def _nearest(hypothesis: list[str], references: list[list[str]]) -> tuple[float, float]:
+    counts = [(float(edits(hypothesis, each)), float(len(each))) for each in references]
     return min(counts, key=lambda count: count[0] / max(1.0, count[1]))

@@ -113,8 +113,8 @@ def _read(references: Sequence[Sequence[str]]) -> Iterator[ParseTree]:
     return iter(found)
 
 
-def _share(part: float, whole: float) -> float:
-    return 100 * float(part) / float(whole) if whole else 0.0
+def _share(part: float, total: float) -> float:
+    return 100 * float(part) / float(total) if total else 0.0
 
 
 FIGURES: dict[str, tuple[str, "Callable[[NDArray[Any]], float]"]] = {

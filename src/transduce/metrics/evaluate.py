@@ -9,7 +9,6 @@ from transduce.core.registry import resolve, suggest
 from transduce.metrics.bits import wrong_bits_tally
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
-from transduce.metrics.chrf import chrf_tally
 from transduce.metrics.entities import entity_tally, label_accuracy_tally, label_macro_f1_tally, word_f1_tally
 from transduce.metrics.error_rate import (
     character_error_rate_tally,
@@ -20,10 +19,10 @@ from transduce.metrics.evalb import evalb_tally
 from transduce.metrics.exact_match import exact_match_tally, length_match_tally
 from transduce.metrics.labels import accuracy_tally, error_tally, macro_f1_tally
 from transduce.metrics.rouge import notes_rouge_tally, rouge_tally
+from transduce.metrics.sacrebleu_score import chrf_tally, ter_tally
 from transduce.metrics.score import References, Score, checked_references
 from transduce.metrics.span import cmrc_tally, drcd_tally, squad2_tally, squad_tally
 from transduce.metrics.tally import Tally
-from transduce.metrics.ter import ter_tally
 from transduce.metrics.tree_labels import node_accuracy_tally
 
 Texts = Sequence[str]

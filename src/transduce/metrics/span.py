@@ -120,11 +120,11 @@ def _same(normal: Callable[[str], Any]) -> Compare:
     return lambda answer, reference: float(normal(answer) == normal(reference))
 
 
-def _f1(common: int, said: int, true: int) -> float:
+def _f1(common: int, predicted: int, true: int) -> float:
     """In the order of operations of the scripts, so that the last digit is theirs."""
     if common == 0:
         return 0.0
-    precision, recall = common / said, common / true
+    precision, recall = common / predicted, common / true
     return (2 * precision * recall) / (precision + recall)
 
 

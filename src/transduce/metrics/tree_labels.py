@@ -39,10 +39,10 @@ def root_label(text: str) -> str:
     return (tree and tree.label) or ""
 
 
-def _right(said: str, true: LabelledTree) -> tuple[int, int]:
+def _right(output: str, true: LabelledTree) -> tuple[int, int]:
     """How many nodes have the right label, and how many have one."""
     known = sum(label is not None for label in true.labels)
-    tree = _tree(said)
+    tree = _tree(output)
     if tree is None or not tree.has_shape_of(true):
         return 0, known
     pairs = zip(tree.labels, true.labels, strict=True)

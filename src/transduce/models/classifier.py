@@ -22,7 +22,7 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import check
 from transduce.data.columns import ColumnSpec, Specs
-from transduce.layers.text_encoder import TextEncoder, TextEncoderConfig
+from transduce.layers.text_encoder import TextEncoder, TextEncoderConfig, pooled
 
 Pooling = Literal["attention", "mean", "max", "last", "first"]
 POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": F.relu, "gelu": F.gelu}
@@ -55,10 +55,12 @@ class ClassifierConfig(TextEncoderConfig):
 
     @model_validator(mode="after")
     def _pools_states(self) -> Self:
-        if self.encoder == "none" and self.pooling in ("last", "first"):
-            end = "end" if self.pooling == "last" else "first"
+        if self.encoder == "none" and self.pooling == "last":
+            raise ValueError('encoder = "none" with pooling = "last" reads the end token alone; choose another pooling')
+        if self.pooling == "first" and self.encoder not in ("transformer", "linear"):
             raise ValueError(
-                f'encoder = "none" with pooling = "{self.pooling}" reads the {end} token alone; choose another pooling'
+                f'encoder = "{self.encoder}": its first state has not seen the whole text; pooling = "first" is for '
+                "transformer and linear"
             )
         return self
 
@@ -71,6 +73,7 @@ class Classifier(TextEncoder):
     """
 
     Config = ClassifierConfig
+    SHARED = TextEncoder.SHARED | {"pooling"}
 
     def __init__(self, config: ClassifierConfig, specs: Specs) -> None:
         super().__init__(config, _text_of(specs))
@@ -82,10 +85,10 @@ class Classifier(TextEncoder):
         if attends:
             self.pool = AttentionPooling("dot", config.pooling_normalizer, width, config.hops, "decoder")
             self.pool.role = "cross"  # it reads the text for the label
-        pooled = width * (config.hops if attends else 1)
-        self.pooler = nn.Linear(pooled, pooled) if config.pooler else None
+        pooled_width = width * (config.hops if attends else 1)
+        self.pooler = nn.Linear(pooled_width, pooled_width) if config.pooler else None
         self.activation = POOLERS[config.pooler] if config.pooler else None
-        self.output = nn.Linear(pooled, specs.target.size)
+        self.output = nn.Linear(pooled_width, specs.target.size)
 
     def classify(self, inputs: Padded) -> Tensor:
         """Logits (B, C)."""
@@ -110,18 +113,14 @@ class Classifier(TextEncoder):
 
     def _pooled(self, states: Padded, last_BH: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """(B, H), or with several hops (B, R H); the weights (B, R, S) of attention pooling."""
-        states_BSH, real_BS1 = states.values, states.mask()[..., None]
+        states_BSH = states.values
         if self.pool is not None and self.key is not None:
             words = Padded(states_BSH, (states.lengths - 1).clamp(min=1))
             key_BSH = self.key(states_BSH).tanh()
             read_BRH, alpha_BRS = self.pool.read(states_BSH, words.mask(), key_BSH)
             return read_BRH.flatten(1), alpha_BRS
-        if self.pooling == "mean":
-            return (states_BSH * real_BS1).sum(1) / states.lengths[:, None], None
-        if self.pooling == "max":
-            return states_BSH.masked_fill(~real_BS1, -torch.inf).amax(1), None
-        if self.pooling == "first":
-            return states_BSH[:, 0], None
+        if self.pooling in ("mean", "max", "first"):
+            return pooled(states, self.pooling), None
         if last_BH is not None:
             return last_BH, None
         return states_BSH[torch.arange(len(states_BSH)), states.lengths - 1], None

@@ -57,13 +57,13 @@ class Ctc(nn.Module):
         read = embedded(self.source_embedding, source)
         return Padded(self.encoder.encode(read.values, read.mask()), read.lengths)
 
-    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
-        """Logits (B, P, V) of each place. If `least` (B,) asks for more places, the last one is repeated."""
+    def align(self, source: Padded, min_places: Tensor | None = None) -> Padded:
+        """Logits (B, P, V) of each place. If `min_places` (B,) asks for more places, the last one is repeated."""
         encoded = self.encode(source)
         split_BPD = self.split(encoded.values).view(len(source.lengths), -1, encoded.values.shape[-1])
         own_B = self.places * encoded.lengths
-        count_B = own_B if least is None else torch.maximum(own_B, least)
-        if least is not None and bool((least > own_B).any()):
+        count_B = own_B if min_places is None else torch.maximum(own_B, min_places)
+        if min_places is not None and bool((min_places > own_B).any()):
             split_BPD = _lengthened(split_BPD, own_B, count_B)
         real_BP = Padded(split_BPD, count_B).mask()
         decoded_BPD, _ = self.decoder.extend(

@@ -161,12 +161,12 @@ class Aligns(Protocol):
     The blank is the start token, which occurs in no output. The end token is never in a place.
     """
 
-    def align(self, source: Padded, least: Tensor | None = None) -> Padded:
+    def align(self, source: Padded, min_places: Tensor | None = None) -> Padded:
         """Logits (B, P, V) of each place, and the number of places (B,) of each row.
 
         Args:
             source: the source.
-            least: (B,), the minimum number of places of each row, for a given output; None = the model's own number.
+            min_places: (B,), how many places each row has at least, for a given output; None = the model's own number.
         """
         ...
 
@@ -219,7 +219,7 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
 class LimitsParts(Protocol):
     """Reads trees, in which a phrase has so many parts at most; None = any number."""
 
-    most_parts: int | None
+    max_parts: int | None
 
 
 @runtime_checkable
@@ -309,4 +309,13 @@ class Points(Protocol):
 
     def point(self, inputs: Tree) -> tuple[Tensor, Tensor]:
         """Logits (B, S) of the first and of the last token; -inf behind the end of a text."""
+        ...
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """Gives a whole text one vector."""
+
+    def embed(self, inputs: Tree) -> Tensor:
+        """(B, H)."""
         ...

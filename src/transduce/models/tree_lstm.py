@@ -69,7 +69,7 @@ class TreeLstm(nn.Module):
         super().__init__()
         source = check_trees(specs, "tree_lstm")
         self.cell = config.cell
-        self.most_parts = 2 if config.cell == "binary" else None
+        self.max_parts = 2 if config.cell == "binary" else None
         self.source_embedding = Embedding(source.size, config.d_model)
         self.word_dropout, self.dropout = config.word_dropout, Dropout(config.dropout)
         width = config.hidden

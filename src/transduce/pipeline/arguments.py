@@ -106,14 +106,14 @@ def _is_pair(value: Any) -> bool:
     return all(isinstance(each, str) for each in value)
 
 
-def listed_of(given: Any, name: str, wanted: str) -> list[Any]:
+def listed_of(given: Any, name: str, expected: str) -> list[Any]:
     """What is given in an order. Raises InputError, which says what is wanted, for a table and for what has none."""
     if isinstance(given, bytes | bytearray | memoryview):
-        raise InputError(f'{name}: expected {wanted}; got bytes: decode them: value.decode("utf-8").')
-    refuse_table(given, name, wanted)
+        raise InputError(f'{name}: expected {expected}; got bytes: decode them: value.decode("utf-8").')
+    refuse_table(given, name, expected)
     if isinstance(given, set | frozenset) or not isinstance(given, Iterable):
         order = " (which has no order)" if isinstance(given, set | frozenset) else ""
-        raise InputError(f"{name}: expected {wanted}; got {type(given).__name__}{order}: {_shown(given)}.")
+        raise InputError(f"{name}: expected {expected}; got {type(given).__name__}{order}: {_shown(given)}.")
     return list(given)
 
 

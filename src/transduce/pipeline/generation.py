@@ -132,7 +132,7 @@ def _decoded(
     """first: the number of the first of the samples."""
     pieces = Pieces.whole(texts, reads(generating(pipeline.task)).encode(texts), first)
     options = PredictionOptions(batch_size=max(1, len(texts)), on_step=on_step)
-    return decode(pipeline.searched, pieces, settings, options, unprompted=True)
+    return decode(pipeline.searched, pieces, settings, options, allow_empty=True)
 
 
 class _TextStream:
@@ -215,9 +215,9 @@ class _Acrostic:
                 stream.show(self.separator.join(lines))
         return judged(self.pipeline, self.acrostic, self.separator.join(lines))
 
-    def _line(self, begun: list[str], number: int) -> str:
-        """The line that the last of `begun` begins."""
-        place, before = len(begun) - 1, self.separator.join(begun)
+    def _line(self, lines: list[str], number: int) -> str:
+        """The line that the last of `lines` begins."""
+        place, before = len(lines) - 1, self.separator.join(lines)
 
         def look(step: Step) -> None:
             found = self.tokenizer.decode(step.tokens[0].tolist()).split(self.separator)

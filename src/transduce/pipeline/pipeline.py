@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import torch
 
@@ -38,10 +38,9 @@ from transduce.inference.splitting import (
 )
 from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
-from transduce.pipeline.arguments import pairs_of, paths_of, text_of, texts_of
-from transduce.pipeline.members import check_members
+from transduce.models.protocols import Steps
+from transduce.pipeline.arguments import differing_target, pairs_of, paths_of, text_of, texts_of
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
-from transduce.pipeline.pictures import picture_of
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
@@ -320,7 +319,7 @@ class Pipeline(FollowsWeights):
     ) -> Pieces:
         """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
-        if heard is not None and (frames := heard.heard(texts)) is not None:
+        if heard is not None and (frames := heard.encode_audio(texts)) is not None:
             return utterances(texts, frames, self.task.max_source_length, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
             return Pieces.whole(texts, heard.encode(texts), first)
@@ -421,3 +420,44 @@ def _loaded(path: str | PathLike[str], trust_code: bool | None, precision: Preci
     file = load_model_file(path, trust_code=trust_code, check=lambda *said: outlines.append(Outline(*said)))
     searches = isinstance(outlines[0].task.predictor, SearchPredictor)
     return (Pipeline if searches else PredictorPipeline)(file, precision, device, outlines[0])
+
+
+class EnsembleMember(Protocol):
+    """A loaded model."""
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def task(self) -> Task: ...
+
+
+def check_members(members: Sequence[EnsembleMember], names: Sequence[str]) -> None:
+    """Raises InputError that says of all that do not go together why, by their `names`."""
+    first = members[0].task
+    problems = [
+        f"{name}: does not write token by token, as the members of an ensemble must."
+        for name, member in zip(names, members, strict=True)
+        if not isinstance(member.model, Steps)
+    ]
+    for name, member in zip(names[1:], members[1:], strict=True):
+        task = member.task
+        if not task.tokenizers["target"].equals(first.tokenizers["target"]):
+            problems.append(differing_target(name, names[0]))
+        elif task.columns.keys() != first.columns.keys():
+            problems.append(f"{name}: its task is not that of {names[0]}: one reads a source, the other does not.")
+        elif first.columns.get("source") != task.columns.get("source") and "source" not in first.tokenizers:
+            problems.append(f"{name}: it hears other features than {names[0]}; the members of an ensemble share them.")
+    if problems:
+        raise InputError(problems)
+
+
+def picture_of(task: Task) -> Callable[[Prediction], str] | None:
+    """What makes HTML of a prediction of this task; None where its text says all."""
+
+    def picture(prediction: Prediction) -> str:
+        from transduce.interpret.drawings import drawing_class  # late, as it draws with rich
+
+        html: str = drawing_class(task.drawing).of(prediction)._repr_html_()
+        return html
+
+    return picture if task.drawing else None

@@ -210,8 +210,8 @@ def _vocabulary(facts: Facts, side: SideFacts, unit: str) -> tuple[int, int, str
     return size, 2, "grows with the root of the text, 8,000 for 500,000 tokens"
 
 
-def _characters(side: SideFacts, least: int) -> str:
-    if least == 1:
+def _characters(side: SideFacts, min_frequency: int) -> str:
+    if min_frequency == 1:
         return f"all {side.alphabet:,} characters"
     return f"the {side.repeated:,} characters that occur twice, of {side.alphabet:,}"
 
@@ -265,9 +265,9 @@ def _joint_vocabulary(sizes: dict[str, tuple[int, int, str]], kind: str, tags: i
     return most + further + tags, min(least, often), both
 
 
-def _letters(table: str, apart: bool) -> list[Decision]:
+def _letters(table: str, decomposed: bool) -> list[Decision]:
     reason = "its characters are syllables of few letters, which are learnt one by one"
-    return [Decision(f"{table}.normalization", "NFD", reason)] if apart else []
+    return [Decision(f"{table}.normalization", "NFD", reason)] if decomposed else []
 
 
 def _tags(table: str, facts: Facts) -> list[Decision]:
@@ -277,8 +277,8 @@ def _tags(table: str, facts: Facts) -> list[Decision]:
     return [Decision(f"{table}.symbols", facts.tags.pattern, f"the {facts.tags.different} tags are one token each")]
 
 
-def _often(least: int) -> str:
-    return "what occurs once teaches nothing" if least > 1 else "each is needed, however rare"
+def _often(min_frequency: int) -> str:
+    return "what occurs once teaches nothing" if min_frequency > 1 else "each is needed, however rare"
 
 
 def _batch(facts: Facts) -> list[Decision]:

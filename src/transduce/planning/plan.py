@@ -139,13 +139,13 @@ class _Length(NamedTuple):
 
 
 class _Planner:
-    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, begun: float) -> None:
+    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, since: float) -> None:
         self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
-        self.since = begun
+        self.since = since
         training = given.get("training", {})
         self.start: str | None = training.get("start")
-        self.wanted: int | None = training.get("updates")
-        self.begun = load_model_file(self.start).config["model"] if self.start else {}
+        self.updates: int | None = training.get("updates")
+        self.start_model = load_model_file(self.start).config["model"] if self.start else {}
         self.keeps = self.start is not None and training.get("start_tokenizer", "keep") == "keep"
 
     def plan(self, minutes: float | None) -> TrainingPlan:
@@ -155,7 +155,7 @@ class _Planner:
         speed, took = self._measured(size, left / 2)
         while True:
             fitting = _fitting(speed, self._for_training(speed, minutes))
-            lower = None if self.wanted or self.start or "model" in self.given else smaller(size)
+            lower = None if self.updates or self.start or "model" in self.given else smaller(size)
             if lower is None or fitting >= ENOUGH * deserved:
                 break
             self.display.tell(
@@ -180,12 +180,12 @@ class _Planner:
         return time.monotonic() - self.since
 
     def _length(self, deserved: int, fitting: int, speed: Speed, minutes: float | None) -> _Length:
-        wanted = self.wanted or (HELPFUL * deserved if minutes else deserved)
-        if minutes is None and (self.wanted or fitting >= wanted):
-            return _Length(wanted, wanted, GIVEN if self.wanted else "grows with the cube root of the text", None)
+        wanted = self.updates or (HELPFUL * deserved if minutes else deserved)
+        if minutes is None and (self.updates or fitting >= wanted):
+            return _Length(wanted, wanted, GIVEN if self.updates else "grows with the cube root of the text", None)
         seconds = self._for_training(speed, minutes)
         self._tell_short(seconds, speed, minutes)
-        reason = GIVEN if self.wanted else _why(deserved, fitting, minutes)
+        reason = GIVEN if self.updates else _why(deserved, fitting, minutes)
         return _Length(wanted, min(wanted, fitting), reason, seconds / 60)
 
     def _tell_short(self, training: float, speed: Speed, minutes: float | None) -> None:
@@ -245,11 +245,13 @@ class _Planner:
     def _fine_tuned(self, decided: list[Decision]) -> list[Decision]:
         """The same for a training from another model: with its sizes, its embeddings, and its tokenizers if kept."""
         data = {"train": [self.inputs.train]}
-        usual = parse_recipe({"name": self.name, "data": data, "model": {"kind": self.begun["kind"]}}, self.name)
+        usual = parse_recipe({"name": self.name, "data": data, "model": {"kind": self.start_model["kind"]}}, self.name)
         known = usual.to_table()["model"] | {"kind": None}
         reason = "as in the model that training starts from"
         sizes = [
-            Decision(f"model.{key}", value, reason) for key, value in self.begun.items() if known.get(key) != value
+            Decision(f"model.{key}", value, reason)
+            for key, value in self.start_model.items()
+            if known.get(key) != value
         ]
         own = ("model.", "training.embeddings", *(("tokenizer.",) if self.keeps else ()))
         return [*(each for each in decided if not each.key.startswith(own)), *sizes]

@@ -69,7 +69,6 @@ def measure(recipe: Recipe, display: Display, seconds: float = math.inf) -> Spee
 
 
 def _update(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, limit: float) -> float:
-    """Seconds of an update."""
     batches = data.batches(recipe.batch, recipe.training.seed)
     load = batches_of(batches.stores, task.columns, device())
     precision = resolve_precision(recipe.training.precision, device())
@@ -158,14 +157,14 @@ def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search,
     return of_a_batch(translate, limit)
 
 
-def of_a_batch(each: Callable[[int], float], limit: float) -> float:
-    """Seconds a sentence where many are translated at once; each: the same for so many.
+def of_a_batch(seconds_for: Callable[[int], float], limit: float) -> float:
+    """Seconds a sentence where many are translated at once; seconds_for: the same for so many.
 
     Without time for many, it follows from few.
     """
-    few = FEW * each(FEW)
+    few = FEW * seconds_for(FEW)
     if few + TOGETHER * few < limit:
-        return each(MANY)
+        return seconds_for(MANY)
     return TOGETHER * few / MANY
 
 

@@ -40,7 +40,12 @@ from transduce.search.settings import Search
 
 Table = dict[str, Any]
 BESIDE = ("data.json", "log.jsonl", "report.json", "plan.json", "checkpoints", NAME)  # what training leaves there
-REGULARIZES = {"dropout", "inner_dropout"}  # keys of [model] that change no weight
+STACKS = {"transformer": "encoder_layers", "transformer_decoder": "layers"}  # models of text, by how deep they read
+INHERITS_BESIDE = {
+    "kind",
+    "dropout",
+    "inner_dropout",
+}  # a [model] of these keys has all others of the one to start from
 
 
 class Recipe(Config):
@@ -99,7 +104,7 @@ def load_recipe(path: Path, overrides: Iterable[str] = (), trust_code: bool = Fa
         InputError: the file is missing or is not TOML, keys are unknown (the message suggests the nearest), or values
             are wrong. Reports all problems at once. Or a recipe in a run directory names code outside Transduce.
     """
-    table = read_table(path, trusts=(lambda _: True) if trust_code else is_users_own)
+    table = read_table(path, is_trusted=(lambda _: True) if trust_code else is_users_own)
     table.setdefault("name", path.stem)
     _check_name(table["name"], str(path))
     return _parse_changed(table, list(overrides), str(path))
@@ -111,7 +116,7 @@ def load_run_recipe(path: Path, overrides: Iterable[str] = (), trust_code: bool 
     Raises:
         InputError: as `load_recipe`; or it names code outside Transduce, and that is not trusted.
     """
-    table = read_table(path, trusts=lambda _: trust_code)
+    table = read_table(path, is_trusted=lambda _: trust_code)
     table.setdefault("name", path.stem)
     return _parse_changed(table, list(overrides), str(path))
 
@@ -173,11 +178,26 @@ def with_model_to_start_from(table: Table) -> Table:
     """
     training, model = table.get("training"), table.get("model", {})
     start = training.get("start") if isinstance(training, dict) else None
-    if not isinstance(start, str) or start == UNSET or not isinstance(model, dict) or set(model) - REGULARIZES:
+    if not isinstance(start, str) or start == UNSET or not isinstance(model, dict) or set(model) - INHERITS_BESIDE:
         return table
     path = find_model_file(start)
-    begun = parsed_tables(path, read_metadata(path))["config"].get("model")
-    return table if not isinstance(begun, dict) or foreign_code(begun) else {**table, "model": {**begun, **model}}
+    config = parsed_tables(path, read_metadata(path))["config"]
+    begun = config.get("model")
+    if not isinstance(begun, dict) or foreign_code(begun):
+        return table
+    if _kind_of(config, "task") != _kind_of(table, "task") or model.get("kind", begun["kind"]) != begun["kind"]:
+        begun = _what_reads(begun, _kind_of(table, "model"))
+    return {**table, "model": {**begun, **model}}
+
+
+def _what_reads(begun: Table, kind: str) -> Table:
+    """The keys of a model to start from that another kind of model shares with it: those of an encoder of texts."""
+    shared = getattr(resolve("models", kind), "SHARED", ())
+    if begun["kind"] in STACKS:
+        begun = {**begun, "encoder": "transformer", "layers": begun[STACKS[begun["kind"]]]}
+    elif "encoder" not in begun:
+        shared = ()
+    return {key: value for key, value in begun.items() if key in shared} | {"kind": kind}
 
 
 def parse_recipe(table: Table, where: str) -> Recipe:
@@ -278,7 +298,7 @@ def _section_kinds(table: Table, where: str, problems: list[str]) -> dict[str, t
     return kinds
 
 
-KINDS = {"task": "translation", "model": "transformer"}  # sections whose keys depend on their kind, with the default
+KINDS = ("task", "model")  # sections whose keys depend on their kind
 
 
 def _only_method(table: Table) -> str | None:
@@ -290,17 +310,28 @@ def _only_method(table: Table) -> str | None:
 
 
 def _kind_of(table: Table, section: str) -> str:
-    value, default = table.get(section, {}), KINDS[section]
-    return str(value.get("kind", default)) if isinstance(value, dict) else default
+    value = table.get(section, {})
+    kind = value.get("kind") if isinstance(value, dict) else None
+    return _default_kind(table, section) if kind is None else str(kind)
 
 
-def read_table(path: Path, above: tuple[Path, ...] = (), trusts: Callable[[Path], bool] = is_users_own) -> Table:
+def _default_kind(table: Table, section: str) -> str:
+    """Of a section that names none: translation, and the model that suits the task."""
+    if section == "task":
+        return "translation"
+    try:
+        return str(resolve("tasks", _kind_of(table, "task")).default_model)
+    except InputError:  # told elsewhere
+        return "transformer"
+
+
+def read_table(path: Path, above: tuple[Path, ...] = (), is_trusted: Callable[[Path], bool] = is_users_own) -> Table:
     """The table of a recipe's file merged over its base, before validation.
 
     Args:
         path: the file.
         above: the files that use this one as a base.
-        trusts: whether the code that is named in a file may be imported; asked of the file and of each base.
+        is_trusted: whether the code that is named in a file may be imported; asked of the file and of each base.
 
     Raises:
         InputError: a file is missing or is not TOML, or a recipe is its own base; code is named that is not trusted.
@@ -309,32 +340,32 @@ def read_table(path: Path, above: tuple[Path, ...] = (), trusts: Callable[[Path]
         chain = " -> ".join(map(str, (*above, path)))
         raise InputError(f"{path}: this recipe is its own base: {chain}. Remove one of these bases.")
     table = _read(path)
-    check_code(table, str(path), trusts(path))
+    check_code(table, str(path), is_trusted(path))
     base = table.pop("base", None)
     if base is None:
         return table
     if not isinstance(base, str):
         raise InputError(f"{path}: base: expected the name of one recipe file; got {base!r}.")
-    return lay_over(read_table(path.parent / base, (*above, path), trusts), table)
+    return lay_over(read_table(path.parent / base, (*above, path), is_trusted), table)
 
 
-def lay_over(below: Table, above: Table) -> Table:
-    """`above` merged over `below`. A [model] or [task] of another kind replaces the one in `below`."""
-    return merge({key: value for key, value in below.items() if not _other_kind(key, below, above)}, above)
+def lay_over(base: Table, overrides: Table) -> Table:
+    """`overrides` merged over `base`. A [model] or [task] of another kind replaces the one in `base`."""
+    return merge({key: value for key, value in base.items() if not _other_kind(key, base, overrides)}, overrides)
 
 
-def _other_kind(section: str, below: Table, above: Table) -> bool:
-    """Whether `above` names a kind that differs from `below`'s. Without a kind, it only changes keys."""
-    named = above.get(section)
+def _other_kind(section: str, base: Table, overrides: Table) -> bool:
+    """Whether `overrides` names a kind that differs from `base`'s. Without a kind, it only changes keys."""
+    named = overrides.get(section)
     if section not in KINDS or not isinstance(named, dict) or "kind" not in named:
         return False
-    return _kind_of(above, section) != _kind_of(below, section)
+    return _kind_of(overrides, section) != _kind_of(base, section)
 
 
-def merge(below: Table, above: Table) -> Table:
-    """`above` merged over `below`, table by table. Lists and values are replaced as a whole."""
-    merged = dict(below)
-    for key, value in above.items():
+def merge(base: Table, overrides: Table) -> Table:
+    """`overrides` merged over `base`, table by table. Lists and values are replaced as a whole."""
+    merged = dict(base)
+    for key, value in overrides.items():
         under = merged.get(key)
         merged[key] = merge(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
     return merged

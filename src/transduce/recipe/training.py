@@ -25,9 +25,9 @@ class TrainingConfig(Config):
     """Random seed of initialization, dropout and the order of batches."""
 
     start: str | None = None
-    """A model file or run directory to fine-tune: training starts from its tokenizers and weights. A recipe without
-    [model], or with its dropout alone, has the other model's. From another kind of model, training takes the weights
-    with the same names and shapes."""
+    """A model file, run directory or folder of Hugging Face to fine-tune: training starts from its tokenizers and
+    weights. A recipe without [model], or with its dropout alone, has the other model's. From a model of another task,
+    training takes what reads the text; labels are learnt from the data, and an output for other labels is new."""
     start_tokenizer: Literal["keep", "learn"] = "keep"
     """The tokenizers of a model to fine-tune. keep: the model's own, with a token for each new tag of data.train.
     learn: as [tokenizer] says, from this data; tokens that the model also has, by their text, keep their embeddings."""

@@ -78,7 +78,7 @@ def exit_code(process: Process, refused: Callable[[], str]) -> int:
     return code
 
 
-def answer(works: Mapping[str, Callable[[Job], None]]) -> None:
+def answer(handlers: Mapping[str, Callable[[Job], None]]) -> None:
     """In the process that `start` began: do the job; errors are told and become exit codes as everywhere."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -86,7 +86,7 @@ def answer(works: Mapping[str, Callable[[Job], None]]) -> None:
         threading.Thread(target=leave_when_alone, daemon=True).start()
         job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
         allow_code(job)  # which our parent was allowed to import
-        works[job["kind"]](job)
+        handlers[job["kind"]](job)
     except TransduceError as error:
         print(f"transduce: {printable(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -13,7 +13,7 @@ NAMES = ("auto", "cpu", "cuda", "mps")
 VARIABLE = "TRANSDUCE_DEVICE"  # what "auto" means in this process and in those that it starts
 
 
-def resolve_device(wanted: "str | torch.device" = "auto") -> "torch.device":
+def resolve_device(device: "str | torch.device" = "auto") -> "torch.device":
     """The device of this name; "auto" is what `TRANSDUCE_DEVICE` says, else the first GPU of CUDA, else the processor.
 
     Raises:
@@ -21,7 +21,7 @@ def resolve_device(wanted: "str | torch.device" = "auto") -> "torch.device":
     """
     import torch
 
-    name = str(wanted)
+    name = str(device)
     if name == "auto":
         name = os.environ.get(VARIABLE) or "auto"
     if name == "auto":
@@ -42,24 +42,24 @@ def resolve_device(wanted: "str | torch.device" = "auto") -> "torch.device":
     return torch.device(name)
 
 
-def use_device(wanted: str) -> None:
+def use_device(device: str) -> None:
     """Make "auto" mean this device from now on, also in processes that are started, if it is here.
 
     Raises:
         InputError: as `resolve_device`.
     """
-    if wanted != "auto":
-        os.environ[VARIABLE] = str(resolve_device(wanted))
+    if device != "auto":
+        os.environ[VARIABLE] = str(resolve_device(device))
 
 
-def device_for(precision: str, wanted: "str | torch.device") -> "torch.device":
+def device_for(precision: str, device: "str | torch.device") -> "torch.device":
     """The device for products of this precision, where "auto" is the processor for those of 8 bits.
 
     Raises:
         InputError: as `resolve_device`; 8-bit products on a GPU.
     """
     if precision != "int8":
-        return resolve_device(wanted)
-    if str(wanted) not in ("auto", "cpu"):
-        raise InputError(f'precision = "int8": 8-bit products run only on device = "cpu"; got "{wanted}".')
+        return resolve_device(device)
+    if str(device) not in ("auto", "cpu"):
+        raise InputError(f'precision = "int8": 8-bit products run only on device = "cpu"; got "{device}".')
     return resolve_device("cpu")

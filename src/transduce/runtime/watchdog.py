@@ -38,7 +38,7 @@ class Pulse:
 
     step: int = 0
     longest: float = 0.0
-    begun: float = field(default_factory=time.monotonic)
+    step_start: float = field(default_factory=time.monotonic)
     waits: bool = False
     in_step: bool = False
 
@@ -46,8 +46,8 @@ class Pulse:
         """A step is done, and the next one begins."""
         now = time.monotonic()
         if self.in_step:
-            self.longest = max(self.longest, now - self.begun)
-        self.step, self.begun, self.in_step = self.step + 1, now, True
+            self.longest = max(self.longest, now - self.step_start)
+        self.step, self.step_start, self.in_step = self.step + 1, now, True
 
     def rest(self) -> None:
         """What comes now may take as long as it wants, as long as it computes."""

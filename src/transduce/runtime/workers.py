@@ -26,7 +26,7 @@ _inherited: list[Callable[[int], Any]] = []  # in a worker, its work
 
 
 def parallel_map(
-    work: Callable[[int], Found], count: int, workers: int = 1, outside_python: bool = False
+    work: Callable[[int], Found], count: int, workers: int = 1, releases_gil: bool = False
 ) -> Iterator[Found]:
     """work(0), work(1), .. work(count - 1), in that order; with more than one worker, several at a time.
 
@@ -34,7 +34,7 @@ def parallel_map(
     it returns is sent back. Workers end with this process, however that ends.
 
     Args:
-        outside_python: nearly all of the work is done without the interpreter's lock; workers are threads then.
+        releases_gil: nearly all of the work is done without the interpreter's lock; workers are threads then.
 
     Raises:
         InputError: the system cannot copy a process.
@@ -42,7 +42,7 @@ def parallel_map(
     if workers <= 1 or count <= 1:
         yield from map(work, range(count))
         return
-    ways = _by_threads if outside_python else _by_processes
+    ways = _by_threads if releases_gil else _by_processes
     yield from ways(work, count, min(workers, count))
 
 

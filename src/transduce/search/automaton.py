@@ -24,12 +24,12 @@ class AutomatonState:
     """What the automaton needs to know about the text so far.
 
     found: occurrences counted. before: the kind of the last character that is not a combining mark.
-    begun: the partially read phrases.
+    matches: the partially read phrases.
     """
 
     found: int
     before: Kind
-    begun: Begun
+    matches: Begun
 
 
 class Automaton:
@@ -89,11 +89,11 @@ class Automaton:
             rows.append([*row, len(rows)])
         return np.array(rows)
 
-    def _step(self, state: AutomatonState, character: str, its_kind: Kind) -> AutomatonState:
-        if state.found == self.times or (its_kind == "space" and state.before == "space"):
+    def _step(self, state: AutomatonState, character: str, character_kind: Kind) -> AutomatonState:
+        if state.found == self.times or (character_kind == "space" and state.before == "space"):
             return state
-        found, begun = state.found, state.begun
-        inside = goes_on(state.before, its_kind)
+        found, begun = state.found, state.matches
+        inside = goes_on(state.before, character_kind)
         if not inside and self._has_whole(state):
             found, begun = found + 1, frozenset()
             if found == self.times:
@@ -105,13 +105,13 @@ class Automaton:
         }
         if not inside:
             longer |= {(number, 1) for number in self._starting.get(character, ())}
-        return AutomatonState(found, _base(state.before, its_kind), frozenset(longer))
+        return AutomatonState(found, _base(state.before, character_kind), frozenset(longer))
 
     def _has_whole(self, state: AutomatonState) -> bool:
-        return any(read == len(self.phrases[number]) for number, read in state.begun)
+        return any(read == len(self.phrases[number]) for number, read in state.matches)
 
 
-def _base(before: Kind, its_kind: Kind) -> Kind:
-    if its_kind != "mark":
-        return its_kind
+def _base(before: Kind, character_kind: Kind) -> Kind:
+    if character_kind != "mark":
+        return character_kind
     return "other" if before == "space" else before

@@ -148,14 +148,14 @@ class RequiredPhrase:
         self._fewest = min(map(len, self._marks))
         self._known: dict[tuple[int, int], tuple[int, bool]] = {}
 
-    def left(self, state: int, begun: int) -> tuple[int, bool]:
+    def left(self, state: int, partial: int) -> tuple[int, bool]:
         """The number of missing tokens, and whether none of them can be written here (True if there are none).
 
         The tokens are those of the alternative with the fewest left, and of further occurrences.
         """
-        key = (state, begun)
+        key = (state, partial)
         if key not in self._known:
-            self._known[key] = self._count(state, begun)
+            self._known[key] = self._count(state, partial)
         return self._known[key]
 
     def left_by(self, state_V: Ints, begun_V: Ints) -> tuple[Ints, Bools]:
@@ -167,14 +167,14 @@ class RequiredPhrase:
             count_C[code], stuck_C[code] = self.left(int(code) // kinds, int(code) % kinds)
         return count_C[code_V], stuck_C[code_V]
 
-    def _count(self, state: int, begun: int) -> tuple[int, bool]:
-        automaton, beginning = self.reader.automaton, self.spelling.begun(begun)
+    def _count(self, state: int, partial: int) -> tuple[int, bool]:
+        automaton, beginning = self.reader.automaton, self.spelling.begun(partial)
         now = automaton.states[state]
         if now.found == self.times:
             return 0, True
         can_begin = [not goes_on(now.before, kind(phrase[0])) for phrase in automaton.phrases]
         begins = {(number, 0) for number, can in enumerate(can_begin) if can}
-        goes_on_so = {each for each in now.begun if self._may_be_of(*each, beginning)}
+        goes_on_so = {each for each in now.matches if self._may_be_of(*each, beginning)}
         left = [
             sum(not mark.passed(read, beginning) for mark in self._marks[number])
             for number, read in goes_on_so | begins
@@ -195,9 +195,9 @@ class Mark(NamedTuple):
     characters: int
     beginning: bytes
 
-    def passed(self, read: int, begun: bytes) -> bool:
+    def passed(self, read: int, partial: bytes) -> bool:
         """Whether a hypothesis with these characters and this partial character has reached this point."""
-        return self.characters < read or (self.characters == read and begun.startswith(self.beginning))
+        return self.characters < read or (self.characters == read and partial.startswith(self.beginning))
 
 
 def marks(phrase: str, spelling: Spelling, encode: Encode) -> list[Mark]:

@@ -63,10 +63,10 @@ class Ensemble(nn.Module):
         columns = source.values.unbind(-1)
         return [(member, _column(ids_BS)) for member, ids_BS in zip(self.members, columns, strict=True)]
 
-    def _mean(self, each: list[Tensor]) -> Tensor:
-        normed_MBV = torch.stack([logits_BV.log_softmax(-1, dtype=torch.float32) for logits_BV in each])
+    def _mean(self, logits: list[Tensor]) -> Tensor:
+        normed_MBV = torch.stack([logits_BV.log_softmax(-1, dtype=torch.float32) for logits_BV in logits])
         if self.mean == "probability":
-            return normed_MBV.logsumexp(0) - math.log(len(each))
+            return normed_MBV.logsumexp(0) - math.log(len(logits))
         return normed_MBV.mean(0).log_softmax(-1)
 
 

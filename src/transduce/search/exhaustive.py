@@ -49,9 +49,11 @@ class Beginnings:
     state: Tree
     row: Tensor
 
-    def chosen(self, these: Tensor) -> "Beginnings":
-        """Those selected by `these`, a mask or indices."""
-        return Beginnings(self.tokens[these], self.values[these], self.penalties[these], self.state, self.row[these])
+    def chosen(self, selected: Tensor) -> "Beginnings":
+        """Those selected by `selected`, a mask or indices."""
+        return Beginnings(
+            self.tokens[selected], self.values[selected], self.penalties[selected], self.state, self.row[selected]
+        )
 
 
 def _row(batch: BatchRequest, settings: Search, row: int, memory: Tree, state: Tree) -> list[Hypothesis]:

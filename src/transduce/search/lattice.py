@@ -77,13 +77,13 @@ class Lattices:
         total_N: "Tensor",
         value_NC: "Tensor",
         token_NC: "Tensor",
-        taken: "tuple[Tensor, Tensor]",
+        selected: "tuple[Tensor, Tensor]",
         finished_M: "Tensor",
         going: "Tensor",
     ) -> None:
         """Record one step: live hypotheses with their candidates, the (parent, column) selected, and which continue."""
         place_N = self._place or [START] * len(sentence_N)
-        fates = dict(zip(zip(*(part.tolist() for part in taken), strict=True), finished_M.tolist(), strict=True))
+        fates = dict(zip(zip(*(part.tolist() for part in selected), strict=True), finished_M.tolist(), strict=True))
         steps: dict[int, list[Candidate]] = {}
         place: dict[tuple[int, int], int] = {}
         rows = zip(sentence_N.tolist(), total_N.tolist(), value_NC.tolist(), token_NC.tolist(), strict=True)
@@ -99,4 +99,4 @@ class Lattices:
                 )
         for sentence, step in steps.items():
             self.found[sentence].steps.append(step)
-        self._place = [place[key] for key in zip(*(part[going].tolist() for part in taken), strict=True)]
+        self._place = [place[key] for key in zip(*(part[going].tolist() for part in selected), strict=True)]

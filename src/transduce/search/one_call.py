@@ -23,11 +23,11 @@ def hypotheses_of(call: Call, request: BeamRequest, length: LengthRule) -> list[
     return [[hypothesis(*each, each[0][-1] == request.end, length) for each in sentence] for sentence in found]
 
 
-def check_log_probability(greatest: float) -> None:
+def check_log_probability(maximum: float) -> None:
     """Raises TransduceError if the greatest log-probability of a row is invalid."""
-    if not greatest <= ROUNDING:
+    if not maximum <= ROUNDING:
         raise TransduceError(
-            f"search: the model gave a log-probability of {greatest:g}; it should be at most 0. "
+            f"search: the model gave a log-probability of {maximum:g}; it should be at most 0. "
             "NaN and inf come from diverged weights or overflow; others from logits without log_softmax."
         )
 

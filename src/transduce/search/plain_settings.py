@@ -19,7 +19,7 @@ READ = {name: key for name, key in KEYS.items() if key.plain == "read"}
 METHODS = ("greedy", "beam")
 
 
-def in_place_of(recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def in_place_of(recipe: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The recipe's settings with those asked for in their place.
 
     A beam asked for is searched, whatever method the recipe has. What the recipe says to its own method alone means
@@ -29,17 +29,17 @@ def in_place_of(recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str
     Raises:
         InputError: a beam is asked of a model that has none.
     """
-    if asked.get("beam") is not None and "method" not in asked:
+    if overrides.get("beam") is not None and "method" not in overrides:
         if recipe["method"] == "mask_predict":
             raise InputError(
                 "search.beam: this model writes all words at once and has no beam; ask for iterations and lengths."
             )
-        asked = {**asked, "method": "ctc" if recipe["method"] == "ctc" else "beam"}
-    method = asked.get("method", recipe["method"])
+        overrides = {**overrides, "method": "ctc" if recipe["method"] == "ctc" else "beam"}
+    method = overrides.get("method", recipe["method"])
     meant_otherwise = {name for name, reader in READ_BY_ONE.items() if reader != method}
-    if asked.get("length_rule", recipe["length_rule"]) != recipe["length_rule"]:
+    if overrides.get("length_rule", recipe["length_rule"]) != recipe["length_rule"]:
         meant_otherwise.add("alpha")
-    return {**{name: value for name, value in recipe.items() if name not in meant_otherwise}, **asked}
+    return {**{name: value for name, value in recipe.items() if name not in meant_otherwise}, **overrides}
 
 
 def limit_of(source_length: int, factor: float, offset: int) -> int:
@@ -100,11 +100,11 @@ class PlainSearch:
         return cls(**values)
 
     @classmethod
-    def asked(cls, recipe: Mapping[str, Any], asked: Mapping[str, Any]) -> Self:
+    def asked(cls, recipe: Mapping[str, Any], overrides: Mapping[str, Any]) -> Self:
         """The recipe's settings with those asked for in their place. Raises InputError as `of` and `in_place_of` do."""
-        if idle := [name for name in asked if is_idle(name)]:
+        if idle := [name for name in overrides if is_idle(name)]:
             raise InputError(f"search.{name}: greedy search and beams do not use it. Leave it out." for name in idle)
-        return cls.of(in_place_of({"method": "beam", "length_rule": "power", **recipe}, asked))
+        return cls.of(in_place_of({"method": "beam", "length_rule": "power", **recipe}, overrides))
 
     @property
     def length(self) -> LengthRule:

@@ -113,13 +113,13 @@ class Search(Config):
         return limit_of(source_length, self.max_length_factor, self.max_length_offset)
 
 
-def search_settings(recipe: Search, asked: Mapping[str, Any]) -> Search:
+def search_settings(recipe: Search, overrides: Mapping[str, Any]) -> Search:
     """The recipe's settings with those asked for in their place; see `transduce.search.plain_settings.in_place_of`.
 
     Raises:
         InputError: an unknown key, a wrong value, or keys that do not go together.
     """
     try:
-        return Search.model_validate(in_place_of(recipe.model_dump(), asked))
+        return Search.model_validate(in_place_of(recipe.model_dump(), overrides))
     except ValidationError as error:
         raise InputError(explain(error, Search, "search")) from None

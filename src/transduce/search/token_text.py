@@ -59,24 +59,24 @@ class Spelling:
         """The bytes of a partial character."""
         return self._begun[number]
 
-    def read(self, begun: int, token: int) -> tuple[str, int]:
+    def read(self, partial: int, token: int) -> tuple[str, int]:
         """The characters that `token` completes, in NFD, and the partial character that it leaves."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(self._begun[begun] + self.pieces[token])
+        text = decoder.decode(self._begun[partial] + self.pieces[token])
         rest = decoder.getstate()[0]
         if rest not in self._number:
             self._number[rest] = len(self._begun)
             self._begun.append(rest)
         return spread(text), self._number[rest]
 
-    def letters(self, begun: int) -> Letters:
+    def letters(self, partial: int) -> Letters:
         """The characters that all tokens add after this partial character."""
-        if begun not in self._letters:
-            self._letters[begun] = self._made(begun)
-        return self._letters[begun]
+        if partial not in self._letters:
+            self._letters[partial] = self._made(partial)
+        return self._letters[partial]
 
-    def _made(self, begun: int) -> Letters:
-        read = [self.read(begun, token) for token in range(self.size)]
+    def _made(self, partial: int) -> Letters:
+        read = [self.read(partial, token) for token in range(self.size)]
         texts = [re.sub(" +", " ", text) for text, _ in read]  # a run of spaces equals one space
         alphabet = sorted(set("".join(texts)))
         number = {character: place for place, character in enumerate(alphabet)}
@@ -102,16 +102,16 @@ class SpellingReader:
         self._columns: dict[int, Ints] = {}
         self._after: dict[tuple[int, int], Ints] = {}
 
-    def after(self, state: int, begun: int) -> Ints:
-        """(V,) the automaton's state after each token, from `state` and the partial character `begun`."""
-        key = (state, begun)
+    def after(self, state: int, partial: int) -> Ints:
+        """(V,) the automaton's state after each token, from `state` and the partial character `partial`."""
+        key = (state, partial)
         if key not in self._after:
-            self._after[key] = self._read(state, self.spelling.letters(begun), self._table(begun))
+            self._after[key] = self._read(state, self.spelling.letters(partial), self._table(partial))
         return self._after[key]
 
-    def at_end(self, state: int, begun: int) -> int:
+    def at_end(self, state: int, partial: int) -> int:
         """The state if the text ends here; a partial character reads as U+FFFD."""
-        return self.automaton.run("\ufffd", state) if begun else state
+        return self.automaton.run("\ufffd", state) if partial else state
 
     def _read(self, state: int, letters: Letters, after_SU: Any) -> Ints:
         state_V = np.full(self.spelling.size, state)
@@ -119,13 +119,13 @@ class SpellingReader:
             state_V[tokens] = after_SU[state_V[tokens], letters.number_VL[tokens, place]]
         return state_V
 
-    def _table(self, begun: int) -> Ints:
+    def _table(self, partial: int) -> Ints:
         """(states, U) the automaton's state after each character of the alphabet."""
-        if begun not in self._columns:
-            letters, automaton = self.spelling.letters(begun), self.automaton
+        if partial not in self._columns:
+            letters, automaton = self.spelling.letters(partial), self.automaton
             classes = [
                 automaton.class_of.get(character, automaton.other_class[its_kind])
                 for character, its_kind in zip(letters.alphabet, letters.kinds, strict=True)
             ]
-            self._columns[begun] = automaton.after[:, classes]
-        return self._columns[begun]
+            self._columns[partial] = automaton.after[:, classes]
+        return self._columns[partial]

@@ -154,7 +154,7 @@ class BatchQueue:
         if all(each.done.done() and not each.done.cancelled() for each in gone):
             return
         for each in gone:
-            each.work.left.set()
+            each.work.disconnected.set()
         leaving = set(gone)
         with self._changed:
             kept = [each for each in self._waiting if each not in leaving]
@@ -220,10 +220,10 @@ class BatchQueue:
     def _gathered(self) -> tuple[list[_Waiting], bool]:
         """What could be a batch now, and whether more would not fit."""
         first, *others = self._waiting
-        batch, together = [first], first.work.together
+        batch, together = [first], first.work.batch_key
         texts, characters = len(first.work.texts), first.work.characters
         for each in others:
-            if each.work.together != together:
+            if each.work.batch_key != together:
                 continue
             texts, characters = texts + len(each.work.texts), characters + each.work.characters
             if texts > self._settings.batch_size or characters > self._settings.batch_characters:

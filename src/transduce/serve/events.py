@@ -56,8 +56,8 @@ async def heard(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, told: "asyncio.Queue[tuple[str, Any]]", what: tuple[str, Any]) -> None:
-    loop.call_soon_threadsafe(told.put_nowait, what)
+def _tell(loop: asyncio.AbstractEventLoop, queue: "asyncio.Queue[tuple[str, Any]]", what: tuple[str, Any]) -> None:
+    loop.call_soon_threadsafe(queue.put_nowait, what)
 
 
 def _ending(task: "asyncio.Task[list[Any]]") -> tuple[str, Any]:

@@ -53,7 +53,7 @@ def prediction(work: WorkItem, asked: schemas.ExploreRequest, settings: ServeSet
 
 def heads(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:
     inner, given = work.model.pipeline, _given(work, asked, settings)
-    return importance(inner.model, inner.task, given, work.check_wanted)
+    return importance(inner.model, inner.task, given, work.check_connected)
 
 
 def rollout(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:

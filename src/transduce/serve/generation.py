@@ -61,7 +61,7 @@ async def _events(service: Service, request: Request, model: Loaded, asked: Gene
             from transduce.pipeline.generation import generate
 
             def grow(number: int, added: str) -> None:
-                work.check_wanted()
+                work.check_connected()
                 on_token(added)
 
             [found] = generate(work.model.pipeline, asked.text, on_text=grow, **_settings(asked))

@@ -198,12 +198,12 @@ def _host(value: str) -> str:
     return name.lower().rstrip(".")
 
 
-def right_key(settings: ServeSettings, request: Request, told: object = None) -> bool:
-    """Whether the request has the key: as a header, in the query, or `told` in the body. Compared in constant time."""
+def right_key(settings: ServeSettings, request: Request, body_key: object = None) -> bool:
+    """Whether the request has the key: as a header, in the query, or in its body. Compared in constant time."""
     if settings.api_key is None:
         return True
     bearer = request.headers.get("authorization", "").partition(" ")
-    given = [told, request.query_params.get("api_key"), request.headers.get("x-api-key")]
+    given = [body_key, request.query_params.get("api_key"), request.headers.get("x-api-key")]
     given += [bearer[2]] if bearer[0].lower() == "bearer" else []
     wanted = _digest(settings.api_key)
     return sum(hmac.compare_digest(_digest(each), wanted) for each in given if isinstance(each, str)) > 0

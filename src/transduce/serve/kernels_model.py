@@ -49,7 +49,7 @@ class KernelsModel:
         self, translator: Translator, use: ModelUse, with_torch: "Callable[[], ServedModel] | None" = None
     ) -> None:
         self._translator, self._with_torch = translator, with_torch
-        self._whole: ServedModel | None = None
+        self._torch_model: ServedModel | None = None
         self._loading = threading.Lock()
         self.search = search_settings(_recipes_search(translator), dict(use.search))
         translator.search = self.search.model_dump()
@@ -71,17 +71,17 @@ class KernelsModel:
     @property
     def pipeline(self) -> "Pipeline":
         """With torch, which is loaded now if it was not. Raises InputError where there is none."""
-        return self.whole.pipeline
+        return self.torch_model.pipeline
 
     @property
-    def whole(self) -> ServedModel:
+    def torch_model(self) -> ServedModel:
         """The same model with torch, likewise."""
         if self._with_torch is None:
             raise InputError(NEEDS_TORCH)
         with self._loading:
-            if self._whole is None:
-                self._whole = self._with_torch()
-            return self._whole
+            if self._torch_model is None:
+                self._torch_model = self._with_torch()
+            return self._torch_model
 
     def length(self, text: str) -> int:
         return len(self._translator.source_tokenizer.encode([text])[0])
@@ -95,7 +95,7 @@ class KernelsModel:
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
         """Without torch, unless the outputs are to be drawn."""
         if search_settings(self.search, dict(options.search)).method not in METHODS:
-            return self.whole.predict(texts, options)
+            return self.torch_model.predict(texts, options)
         read = {name: value for name, value in options.search.items() if not is_idle(name)}
         return self._translator.predict_all(texts, replace(options, batch_size=len(texts), search=read))
 
@@ -109,10 +109,10 @@ class KernelsModel:
         return found
 
     def attention(self, prediction: Prediction) -> "Attention":
-        return self.whole.attention(prediction)
+        return self.torch_model.attention(prediction)
 
     def links(self, prediction: Prediction) -> Sequence[Link]:
-        return self.whole.links(prediction)
+        return self.torch_model.links(prediction)
 
 
 def opened(path: Path, use: ModelUse, with_torch: Callable[[], ServedModel] | None) -> KernelsModel | None:

@@ -92,7 +92,7 @@ async def _asked(request: Request, run_in_thread: RunInThread) -> TranslateReque
     try:
         return TranslateRequest.model_validate(values)
     except ValidationError as error:
-        raise InputError(f"Invalid request: {_said(each)}" for each in error.errors()) from None
+        raise InputError(f"Invalid request: {_problem(each)}" for each in error.errors()) from None
 
 
 async def _form(scope: Scope, body: bytes) -> FormData:
@@ -111,7 +111,7 @@ async def _form(scope: Scope, body: bytes) -> FormData:
     return await Request(scope, receive).form(max_files=0, max_fields=FIELDS)
 
 
-def _said(detail: Any) -> str:
+def _problem(detail: Any) -> str:
     if detail["type"] == "missing":
         return f"missing {detail['loc'][0]} parameter"
     return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"

@@ -206,9 +206,9 @@ class Document:
     whole, language: see `transduce.inference.sentences.segments`.
     """
 
-    def __init__(self, source: str, whole: Callable[[str], bool], language: str = "") -> None:
+    def __init__(self, source: str, fits: Callable[[str], bool], language: str = "") -> None:
         self._parts = parts_of(source)
-        self._cuts = [_cuts(part, whole, language) if isinstance(part, Run) else [] for part in self._parts]
+        self._cuts = [_cuts(part, fits, language) if isinstance(part, Run) else [] for part in self._parts]
         self.pieces = [
             _piece(part, cut)
             for part, cuts in zip(self._parts, self._cuts, strict=True)
@@ -233,23 +233,23 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
 
 
-def _cuts(run: Run, whole: Callable[[str], bool], language: str) -> list[Cut]:
+def _cuts(run: Run, fits: Callable[[str], bool], language: str) -> list[Cut]:
     """Segments with a letter; a number, a time or a dash stays as it is, as a model would make a sentence of it."""
     partners = _partners(run.tags)
     cuts: list[Cut] = []
-    for segment in segments(run.text, whole, lines=False, language=language):
+    for segment in segments(run.text, fits, lines=False, language=language):
         if has_letters(run.text[segment.start : segment.end]):
             cuts.append(_own_tags(run, segment, partners, cuts[-1].last if cuts else 0))
     return cuts
 
 
-def _own_tags(run: Run, segment: Segment, partners: list[int | None], taken: int) -> Cut:
+def _own_tags(run: Run, segment: Segment, partners: list[int | None], tags_before: int) -> Cut:
     """The tags inside a segment, and those at its ends whose partners are inside.
 
-    taken: so many of the run's tags belong to segments before.
+    tags_before: so many of the run's tags belong to segments before.
     """
     edges = [bisect(run.tags, at, key=_at) for at in segment for bisect in (bisect_left, bisect_right)]
-    before, first, last, behind = (max(edge, taken) for edge in edges)
+    before, first, last, behind = (max(edge, tags_before) for edge in edges)
 
     def inside(number: int) -> bool:
         partner = partners[number]

@@ -89,7 +89,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
 class Stopping(uvicorn.Server):
     """A server that refuses requests after the first signal and ends when the last one is answered."""
 
-    came: signal.Signals | None = None  # which came, until the log says so
+    received: signal.Signals | None = None  # which came, until the log says so
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came. What it interrupts may hold the log's lock."""
@@ -98,15 +98,15 @@ class Stopping(uvicorn.Server):
             self.should_exit = self.force_exit = True
             return
         drain.close()
-        self.came = signal.Signals(sig)
+        self.received = signal.Signals(sig)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""
         service = self.config.app.state.service  # type: ignore[union-attr]
         drain = service.drain
-        if self.came:
-            log.info("%s: finishing.", self.came.name)
-            self.came = None
+        if self.received:
+            log.info("%s: finishing.", self.received.name)
+            self.received = None
         if drain.closed_at is not None:
             late = time.monotonic() - drain.closed_at > service.settings.drain
             self.should_exit = self.should_exit or drain.inside == 0 or late

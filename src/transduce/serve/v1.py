@@ -218,9 +218,9 @@ async def _events(
     growing = Growing()
     gone: asyncio.Future[Any] = asyncio.ensure_future(left(request))
 
-    def so_far(said: str) -> str:
+    def so_far(output: str) -> str:
         read = cut[: len(outputs) + 1]
-        return rejoined(text[: read[-1].end], read, [*outputs, said])[read[0].start :]
+        return rejoined(text[: read[-1].end], read, [*outputs, output])[read[0].start :]
 
     try:
         for start, end in cut:

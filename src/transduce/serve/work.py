@@ -43,17 +43,17 @@ class WorkItem:
     links: whether to return aligned words.
     on_token: receives the output token by token; greedy search only.
     do: called with the work instead of predicting; its result is the answer.
-    left: set when the client no longer waits for the answer.
+    disconnected: set when the client no longer waits for the answer.
     """
 
     model: Loaded
     texts: tuple[str, ...]
-    ask: SearchOptions
+    options: SearchOptions
     attention_limit: int = 0
     links: bool = False
     on_token: OnToken | None = None
     do: "Callable[[WorkItem], Any] | None" = None
-    left: threading.Event = field(default_factory=threading.Event)
+    disconnected: threading.Event = field(default_factory=threading.Event)
 
     @property
     def alone(self) -> bool:
@@ -62,16 +62,16 @@ class WorkItem:
 
     @property
     def samples(self) -> bool:
-        return samples(self.model, self.ask.search)
+        return samples(self.model, self.options.search)
 
     @property
-    def together(self) -> object:
+    def batch_key(self) -> object:
         """Equal for works that may share a batch."""
-        return (self.model.name, self.model.version, self.ask, id(self) if self.alone else 0)
+        return (self.model.name, self.model.version, self.options, id(self) if self.alone else 0)
 
-    def check_wanted(self) -> None:
-        """Raises Left when nobody waits any more, for work that takes long."""
-        if self.left.is_set():
+    def check_connected(self) -> None:
+        """Raises ClientDisconnected when nobody waits any more, for work that takes long."""
+        if self.disconnected.is_set():
             raise ClientDisconnected
 
     @property
@@ -106,18 +106,18 @@ def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
     if first.do:
         return [[first.do(first)]]
     texts = [text for work in works for text in work.texts]
-    asked, served = first.ask, first.model.served
+    asked, served = first.options, first.model.served
     options = PredictionOptions(split=asked.split, long=asked.long, search=dict(asked.search))
     if first.on_token:
-        on_token = _wanted(first, first.on_token)
+        on_token = _while_connected(first, first.on_token)
         return [[Answer(served.stream(texts[0], on_token, options))]]
     found = iter(served.predict(texts, options))
-    return [[_looked(work, next(found)) for _ in work.texts] for work in works]
+    return [[_with_attention(work, next(found)) for _ in work.texts] for work in works]
 
 
-def _looked(work: WorkItem, prediction: Prediction) -> Answer:
+def _with_attention(work: WorkItem, prediction: Prediction) -> Answer:
     served = work.model.served
-    if not (work.attention_limit or work.links) or not _in_one_piece(served, prediction.source, work.ask):
+    if not (work.attention_limit or work.links) or not _in_one_piece(served, prediction.source, work.options):
         return Answer(prediction)
     if work.links and not served.attends:
         return Answer(prediction)
@@ -134,11 +134,11 @@ def _in_one_piece(served: ServedModel, text: str, ask: SearchOptions) -> bool:
     return bool(text.strip()) and whole and served.length(text) <= served.max_source_length
 
 
-def _wanted(work: WorkItem, on_token: OnToken) -> OnToken:
+def _while_connected(work: WorkItem, on_token: OnToken) -> OnToken:
     """Hears as long as the client waits for it."""
 
-    def told(said: str) -> None:
-        work.check_wanted()
-        on_token(said)
+    def forward(output: str) -> None:
+        work.check_connected()
+        on_token(output)
 
-    return told
+    return forward

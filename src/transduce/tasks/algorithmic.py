@@ -117,6 +117,7 @@ class Algorithmic(Task):
     Config = AlgorithmicConfig
     Data = AlgorithmicData
     kinds: ClassVar[dict[str, str]] = {"source": "vectors", "target": "vectors"}
+    default_model = "neural_turing_machine"
     never_split: ClassVar[bool] = True
     any_output: ClassVar[str] = "[[0]]"
     drawing: ClassVar[str] = "memory_drawing"
@@ -214,13 +215,13 @@ class Algorithmic(Task):
         )
         return Dataset(store, list(zip(*sides, strict=True)))
 
-    def _store(self, given: GeneratedExamples, count: int, seeds: tuple[int, int], together: int) -> GeneratedStore:
-        """`together`: so many rows in a row are equally long."""
+    def _store(self, given: GeneratedExamples, count: int, seeds: tuple[int, int], equally_long: int) -> GeneratedStore:
+        """`equally_long`: so many rows in a row are equally long."""
         algorithm, lengths, repeats = self.data.algorithm, _pair(given.length), _pair(given.repeats)
 
-        @lru_cache(maxsize=2 * together)  # the sides of a batch are read one after the other
+        @lru_cache(maxsize=2 * equally_long)  # the sides of a batch are read one after the other
         def generate(row: int) -> Example:
-            sizes = generator(*seeds, 0, row // together)
+            sizes = generator(*seeds, 0, row // equally_long)
             length, times = drawn(*lengths, sizes), drawn(*repeats, sizes)
             return algorithm.example(length, times, generator(*seeds, 1, row))
 

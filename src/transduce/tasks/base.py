@@ -89,6 +89,8 @@ class Task(ABC):
     """The recipe's [data]."""
     kinds: ClassVar[dict[str, str]]
     """Of the columns: {"source": "tokens", "target": "label"}, without "source" where there is none."""
+    default_model: ClassVar[str] = "transformer"
+    """The kind of model of a recipe whose [model] names none."""
     columns_version: ClassVar[int] = 1
     """Raised whenever `learn_columns` learns something else from the same data; what a cache holds is then not used."""
     never_split: ClassVar[bool] = False
@@ -355,10 +357,10 @@ class TextTask(Task):
 
 
 def check_model(
-    model: nn.Module, fits: bool, wanted: str, config: "LossConfig | None", more: Sequence[str] = ()
+    model: nn.Module, fits: bool, ability: str, config: "LossConfig | None", more: Sequence[str] = ()
 ) -> None:
     """Raises InputError for a model that does not do what is wanted, for R-Drop or sampled words, and for `more`."""
-    problems = [] if fits else [f"[model] kind: {type(model).__name__} does not {wanted}."]
+    problems = [] if fits else [f"[model] kind: {type(model).__name__} does not {ability}."]
     if config and (config.r_drop or config.sampled_words is not None):
         problems.append("training: r_drop and sampled_words are for models that write text. Leave them out.")
     if problems := [*problems, *more]:

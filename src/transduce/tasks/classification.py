@@ -106,6 +106,7 @@ class Classification(LabelTask):
     Config = ClassificationConfig
     Data = ClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tokens", "target": "label"}
+    default_model = "classifier"
     fingerprints = staticmethod(named_files)
     drawing = "word_shading"
 

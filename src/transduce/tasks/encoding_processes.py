@@ -17,9 +17,9 @@ from transduce.tasks.protocols import Tell
 
 
 class Encoding(NamedTuple):
-    """One store. is_there: whether it was encoded before. open: encodes it if not, and opens it."""
+    """One store. exists: whether it was encoded before. open: encodes it if not, and opens it."""
 
-    is_there: Callable[[], bool]
+    exists: Callable[[], bool]
     open: Callable[[], Store]
 
 
@@ -32,7 +32,7 @@ def opened(encodings: Sequence[Encoding], processes: int | None, tell: Tell) -> 
     Raises:
         InputError: what encoding refuses, of all files at once.
     """
-    missing = [encoding for encoding in encodings if not encoding.is_there()] if len(encodings) > 1 else []
+    missing = [encoding for encoding in encodings if not encoding.exists()] if len(encodings) > 1 else []
     workers = min(len(missing), processes or processors())
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods() and not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         tell(f"Encoding {len(missing):,} of {len(encodings):,} files, {workers} at a time.")

@@ -108,6 +108,7 @@ class ExtractiveQa(Task):
     Config = ExtractiveQaConfig
     Data = ExtractiveQaData
     kinds: ClassVar[dict[str, str]] = {"source": "question_context", "target": "span"}
+    default_model = "bidaf"
     fingerprints = staticmethod(named_files)
     drawing = "answer_span"
 
@@ -264,7 +265,7 @@ def _rows(
         if not question.answers and not no_answer:
             counts["unanswered"] += 1
             continue
-        [read], found = read_windows(predictor.column, [question.text], predictor.how)
+        [read], found = read_windows(predictor.column, [question.text], predictor.reading)
         places = [token_span(read.offsets, start, start + len(answer)) for answer, start in known]
         spans = list(dict.fromkeys(place for place in places if place))
         if known and not spans:

@@ -85,6 +85,7 @@ class GraphClassification(LabelTask):
     Config = GraphClassificationConfig
     Data = GraphClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "graph", "target": "label"}
+    default_model = "graph_attention"
     never_split = True
     drawing = "neighborhood_drawing"
     drawn_alone = True

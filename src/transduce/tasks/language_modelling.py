@@ -73,6 +73,7 @@ class LanguageModelling(TextTask):
     Config = LanguageModellingConfig
     Data = LanguageModellingData
     kinds: ClassVar[dict[str, str]] = {"target": "tokens"}
+    default_model = "transformer_decoder"
     fingerprints = staticmethod(named_files)
 
     def __init__(self, config: LanguageModellingConfig, data: LanguageModellingData, columns: Columns) -> None:

@@ -72,6 +72,7 @@ class NodeClassification(LabelTask):
     Config = NodeClassificationConfig
     Data = NodeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "node", "target": "label"}
+    default_model = "graph_attention"
     never_split = True
     drawing = "neighborhood_drawing"
     drawn_alone = True

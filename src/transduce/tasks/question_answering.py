@@ -1,6 +1,7 @@
 """A story and a question in, one of C answers out: the bAbI tasks (Weston et al. 2015)."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -27,12 +28,24 @@ from transduce.data.structures.stories import (
     story_sources,
 )
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.inference.story_labels import StoryPredictor
+from transduce.inference.labels import LabelPredictor
 from transduce.tasks.base import AnsweredFile, LabelTask, named_files
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References
+
+
+@dataclass(frozen=True)
+class StoryPredictor(LabelPredictor):
+    """Each question its likeliest answer. The source of a prediction from JSON is the story in numbered lines."""
+
+    def shown(self, text: str) -> str:
+        """As it is where it cannot be read: whoever encodes it says so, with its line."""
+        try:
+            return story_of(text).text
+        except InputError:
+            return text
 
 
 class StoryFile(AnsweredFile):
@@ -102,6 +115,7 @@ class QuestionAnswering(LabelTask):
     Config = QuestionAnsweringConfig
     Data = QuestionAnsweringData
     kinds: ClassVar[dict[str, str]] = {"source": "story", "target": "label"}
+    default_model = "memory_network"
     fingerprints = staticmethod(named_files)
     never_split: ClassVar[bool] = True
     drawing: ClassVar[str] = "hop_shading"

@@ -118,6 +118,7 @@ class Tagging(LabelTask):
     Config = TaggingConfig
     Data = TaggingData
     kinds: ClassVar[dict[str, str]] = {"source": "words", "target": "word_labels"}
+    default_model = "tagger"
     fingerprints = staticmethod(named_files)
     never_split = True
     any_output = "O"

@@ -94,6 +94,7 @@ class TreeClassification(LabelTask):
     Config = TreeClassificationConfig
     Data = TreeClassificationData
     kinds: ClassVar[dict[str, str]] = {"source": "tree_nodes", "target": "node_labels"}
+    default_model = "tree_lstm"
     fingerprints = staticmethod(named_files)
     never_split = True
     drawing = "labelled_tree_drawing"
@@ -162,9 +163,9 @@ class TreeClassification(LabelTask):
 
     def check_examples(self, model: nn.Module, data: TaskData) -> None:
         """Raises InputError for phrases of more parts than the model reads."""
-        if not isinstance(model, LimitsParts) or model.most_parts is None:
+        if not isinstance(model, LimitsParts) or model.max_parts is None:
             return
-        most, words = model.most_parts, self.columns["source"].spec.size
+        most, words = model.max_parts, self.columns["source"].spec.size
         opened = {**({"validation": data.validation} if data.validation else {}), **data.tests}
         stores = [store for store, _ in data.corpora] + [opened[name].store for name in self.held_out]
         problems = []

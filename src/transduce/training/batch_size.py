@@ -133,9 +133,9 @@ def _climb(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, l
         best, doubled = max(best, speed), 2 * needed
 
 
-def _numbers_of_batches(effective: int, least: int) -> list[int]:
-    """64, 32, .. 2, 1: those that leave each batch `least` positions, and 1 in any case."""
-    return [number for number in (64, 32, 16, 8, 4, 2) if effective // number >= least] + [1]
+def _numbers_of_batches(effective: int, min_positions: int) -> list[int]:
+    """64, 32, .. 2, 1: those that leave each batch `min_positions` positions, and 1 in any case."""
+    return [number for number in (64, 32, 16, 8, 4, 2) if effective // number >= min_positions] + [1]
 
 
 def _where_growth_ends(trials: list[Trial]) -> Trial:

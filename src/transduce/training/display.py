@@ -85,7 +85,7 @@ class Display:
         with self._bars() as bars:
             tasks = {name: _add(bars, name) for name in updates}
             paces = dict[str, _Pace]()
-            lines = {name: _Lines(0.0, silence=0.0) for name in updates}  # a sign of life at once
+            lines = {name: _Lines(0.0, interval=0.0) for name in updates}  # a sign of life at once
 
             def show(name: str, update: int, loss: float, speed: float) -> None:
                 progress = Progress(update=update, seconds=time.monotonic() - begun)
@@ -184,9 +184,9 @@ class _Pace:
         unit: what its speed counts.
     """
 
-    def __init__(self, updates: int, begun: Progress, minutes: float | None, unit: str = "token") -> None:
+    def __init__(self, updates: int, progress: Progress, minutes: float | None, unit: str = "token") -> None:
         self.updates, self.unit = updates, unit
-        self._update, self._seconds = begun.update, begun.seconds
+        self._update, self._seconds = progress.update, progress.seconds
         self._limit = None if minutes is None else 60 * minutes
 
     def share(self, progress: Progress) -> float:
@@ -206,8 +206,8 @@ class _Pace:
 class _Lines:
     """When a line is due where there is no terminal: first soon, then less and less often."""
 
-    def __init__(self, begun: float, silence: float = FIRST_LINE) -> None:
-        self._next, self._silence = begun + silence, FIRST_LINE
+    def __init__(self, start: float, interval: float = FIRST_LINE) -> None:
+        self._next, self._silence = start + interval, FIRST_LINE
 
     def due(self, seconds: float) -> bool:
         """Asked again and again; true when the line is to be told."""

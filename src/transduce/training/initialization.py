@@ -7,19 +7,20 @@ from torch import nn
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, lasting_tensors, load_model_file
+from transduce.data.columns.packed import pack
 from transduce.data.lexicon import ITERATIONS, read_links
 from transduce.data.word_vectors import WordVectors, mixed, word_vectors
 from transduce.layers.embedding import Embedding
+from transduce.layers.recomputation import Recomputable
 from transduce.pipeline.outline import load_weights, make_model
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.devices import resolve_device
 from transduce.tasks.base import Task, pairs_of
 from transduce.tasks.protocols import TaskData
-from transduce.training.activation_checkpointing import recompute_blocks
 from transduce.training.average import MovingAverage
 from transduce.training.checkpoint import TrainingState
 from transduce.training.display import Display
-from transduce.training.fine_tuning import start_weights
+from transduce.training.fine_tuning import HEADS, READS, start_weights
 from transduce.training.loop import derived_seed
 from transduce.training.optimizer import Optimizers
 from transduce.training.progress import Progress
@@ -105,23 +106,32 @@ def _embeddings(model: nn.Module) -> dict[str, Embedding]:
 def _begin_as(
     other: ModelFile, model: torch.nn.Module, recipe: Recipe, task: Task, tell: Callable[[str], None]
 ) -> None:
-    """All weights of a model of the same kind; of another kind those of the same name and shape."""
+    """All weights of a model of the same kind and outputs; else those of the same name and shape."""
     weights = start_weights(other, model, task, tell)
     kinds = [config["model"].get("kind") for config in (other.config, recipe.to_table())]
-    if kinds[0] == kinds[1]:
+    same_output = pack({"target": task.columns["target"]})[1]["target"] == other.columns["target"]
+    if kinds[0] == kinds[1] and (same_output or task.columns["target"].is_text):
         try:
             load_weights(model, weights)
         except InputError as error:
             raise InputError(_sizes_apart(other, recipe) or error.problems) from error
         return
-    own = lasting_tensors(model)
-    common = {name: each for name, each in weights.items() if name in own and each.shape == own[name].shape}
-    if not common:
-        raise InputError(
-            f"training.start: {recipe.training.start} is another kind of model and shares no weight with this one."
-        )
-    tell(f"{len(common)} of {len(own)} weights start from those of {recipe.training.start}; the others are new.")
-    load_weights(model, {**own, **common})
+    for name in ("embedding.weight", "target_embedding.weight"):  # of a model that reads with what it writes with
+        if name in weights:
+            weights = {"source_embedding.weight": weights[name], **weights}
+    own, start = lasting_tensors(model), recipe.training.start
+    taken = {
+        name: each
+        for name, each in weights.items()
+        if name in own and each.shape == own[name].shape and (same_output or not name.startswith(HEADS))
+    }
+    if not taken:
+        raise InputError(f"training.start: {start} is another kind of model and shares no weight with this one.")
+    if any(name in weights and name not in taken and name.startswith(READS) for name in own):
+        raise InputError(_sizes_apart(other, recipe))
+    new = ", ".join(dict.fromkeys(name.partition(".")[0] for name in own if name not in taken))
+    tell(f"training.start: {len(taken)} of {len(own)} tensors are those of {start}; new: {new or 'none'}.")
+    load_weights(model, {**own, **taken})
 
 
 def _sizes_apart(other: ModelFile, recipe: Recipe) -> str:
@@ -133,3 +143,19 @@ def _sizes_apart(other: ModelFile, recipe: Recipe) -> str:
     listed = ", ".join(f"{key} = {theirs[key]!r} (here {ours[key]!r})" for key in apart)
     start = recipe.training.start
     return f"training.start: {start} is a model of another shape. Expected in [model] what it has: {listed}."
+
+
+def recompute_blocks(model: nn.Module) -> None:
+    """Let every block of the model keep its inputs alone in training, see `transduce.layers.recomputation`.
+
+    Raises:
+        InputError: the model has no blocks that can.
+    """
+    blocks = [each for each in model.modules() if isinstance(each, Recomputable)]
+    if not blocks:
+        raise InputError(
+            f"training.activation_checkpointing: {type(model).__name__} has no blocks whose activations could be "
+            "computed again, as Transformers, convolutions and their kin have: leave the key out."
+        )
+    for each in blocks:
+        each.recomputes = True

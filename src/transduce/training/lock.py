@@ -65,7 +65,7 @@ def is_held(run: Path) -> bool:
     return False
 
 
-def _locked(run: Path, until: float) -> BinaryIO:
+def _locked(run: Path, deadline: float) -> BinaryIO:
     path = run / NAME
     while True:
         try:
@@ -82,7 +82,7 @@ def _locked(run: Path, until: float) -> BinaryIO:
         if _lock(file) and _is_at(path, file):
             return file
         file.close()
-        if path.exists() and time.monotonic() > until:
+        if path.exists() and time.monotonic() > deadline:
             holder = ""
             with suppress(OSError):
                 holder = path.read_text(encoding="utf-8", errors="replace")

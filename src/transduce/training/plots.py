@@ -36,7 +36,7 @@ VARIABLE = "TRANSDUCE_FIGURES"  # in the environment: `on`, as without it, or `o
 SHOWN = range(4, 17)  # words of a sentence that fits a page and is worth looking at
 
 
-def wanted() -> bool:
+def figures_enabled() -> bool:
     """Whether trainings draw figures, which `TRANSDUCE_FIGURES=off` saves a second of each.
 
     Raises:

@@ -8,9 +8,9 @@ import torch
 from transduce.kernels.cpu import bf16_is_faster, capabilities
 
 
-def resolve_precision(wanted: str, device: torch.device) -> Literal["fp32", "bf16"]:
+def resolve_precision(precision: str, device: torch.device) -> Literal["fp32", "bf16"]:
     """`auto` becomes bf16 where the hardware multiplies it faster than fp32, and fp32 elsewhere; other values stay."""
-    if wanted == "fp32" or (wanted == "auto" and not _bf16_is_faster(device)):
+    if precision == "fp32" or (precision == "auto" and not _bf16_is_faster(device)):
         return "fp32"
     return "bf16"
 

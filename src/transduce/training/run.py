@@ -46,7 +46,7 @@ from transduce.training.initialization import check_embeddings, device, new_trai
 from transduce.training.lock import run_lock
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.model_provenance import config_of, provenance_of
-from transduce.training.plots import wanted, write_figures
+from transduce.training.plots import figures_enabled, write_figures
 from transduce.training.precision import resolve_precision
 from transduce.training.prefetch import loader
 from transduce.training.report import make_report
@@ -232,7 +232,7 @@ def _check(recipe: Recipe) -> None:
             "the finished run, and give predict --shortlist."
         )
     check_embeddings(recipe)
-    kernels(), wanted()  # a wrong TRANSDUCE_NATIVE or TRANSDUCE_FIGURES is refused before anything is written
+    kernels(), figures_enabled()  # a wrong TRANSDUCE_NATIVE or TRANSDUCE_FIGURES is refused before anything is written
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
@@ -241,9 +241,10 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     Raises:
         InputError: see `cached_columns`, `load_model_file` and the task's `open`.
     """
-    learn = partial(cached_columns, cache_folder(), task_class(recipe), recipe.tokenizer, recipe.data)
+    learn = partial(cached_columns, cache_folder(), task_class(recipe), data=recipe.data)
     start = recipe.training.start
-    columns = columns_of_start(load_model_file(start, trust_code=None), recipe, learn) if start else learn()
+    begun = load_model_file(start, trust_code=None) if start else None
+    columns = columns_of_start(begun, recipe, learn) if begun else learn(recipe.tokenizer)
     task = make_task(recipe, columns)
     return task, task.open(cache_folder(), display.tell_once)
 
@@ -356,7 +357,7 @@ def _finish(
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end, display.tell)
-    if wanted():
+    if figures_enabled():
         write_figures(run, model, task, data, report["tests"], display.tell)
     report["finishing_seconds"] = round(time.monotonic() - begun, 1)
     write_json(run / REPORT, report)

@@ -38,10 +38,10 @@ FILES = (*PAIR_FILES, *SHORT, "text")  # keys of a recipe whose values are paths
 Table = dict[str, Any]
 
 
-def default_run(name: str, below: str = "") -> Path:
+def default_run(name: str, subfolder: str = "") -> Path:
     """Where a recipe of this name is trained unless somebody says otherwise. Raises InputError for what is no name."""
     try:
-        return Path("runs", below, checked_name(name))
+        return Path("runs", subfolder, checked_name(name))
     except ValueError as error:
         raise InputError(f"name: {error}.") from None
 
@@ -308,15 +308,15 @@ def is_begun(run: Path) -> bool:
     return any((run / FOLDER).glob(PATTERN))
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> list[str]:
+def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
     """The dotted keys whose values differ."""
     found = []
     for key in {*one, *other}:
         here, there = one.get(key), other.get(key)
         if isinstance(here, dict) and isinstance(there, dict):
-            found += differences(here, there, f"{above}{key}.")
+            found += differences(here, there, f"{prefix}{key}.")
         elif here != there:
-            found.append(f"{above}{key}")
+            found.append(f"{prefix}{key}")
     return found
 
 

@@ -105,11 +105,11 @@ def _register(module: nn.Module, names: tuple[str, ...]) -> None:
             register_fsdp_forward_method(module, name)
 
 
-def _split(whole: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+def _split(tensors: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
     """Each tensor that is of a parameter's shape, split as that is; without a word to other processes."""
     parameters: dict[str, Tensor] = dict(model.named_parameters())
     found = {}
-    for key, tensor in whole.items():
+    for key, tensor in tensors.items():
         part, _, name = key.partition("/")
         like = parameters.get(name.rpartition("/")[0] if part == "optimizer" else name)
         fits = part != "carried" and isinstance(like, DTensor) and tensor.shape == like.shape

@@ -31,11 +31,11 @@ class Network:
         whole: products in 8 bits.
     """
 
-    def __init__(self, weights: dict[str, Floats], sizes: Sizes, whole: bool) -> None:
-        self.sizes, self._weights, self._whole = sizes, weights, whole
+    def __init__(self, weights: dict[str, Floats], sizes: Sizes, int8: bool) -> None:
+        self.sizes, self._weights, self._int8 = sizes, weights, int8
         self.embedding_VD = weights.pop("target_embedding.weight")
         self._source_VD = weights.pop("source_embedding.weight", self.embedding_VD)
-        self._output = Packed(weights.pop("output.weight", self.embedding_VD), whole=whole)
+        self._output = Packed(weights.pop("output.weight", self.embedding_VD), int8=int8)
         self._position_TD = {side: weights.pop(f"{side}.positions.weight_TD", None) for side in ("encoder", "decoder")}
         self._turns = Turns(sizes.width // sizes.heads) if sizes.positions == "rotary" else None
         self._sources = [
@@ -127,7 +127,7 @@ class Network:
         )
 
     def _product(self, name: str) -> Packed:
-        return Packed(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"), self._whole)
+        return Packed(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"), self._int8)
 
     def _norm(self, name: str) -> Norm:
         return Norm(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"))

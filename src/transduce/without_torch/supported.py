@@ -151,11 +151,11 @@ def check_shapes(sizes: Sizes, vocabularies: tuple[int, int], weights: Mapping[s
         raise InputError(f'weight "{name}" is {weights[name].dtype} in the file; expected F32.' for name in wrong)
 
 
-def _shapes(sizes: Sizes, vocabularies: tuple[int, int], apart: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Name and shape of every weight; apart: vocabularies of one size are not the same."""
+def _shapes(sizes: Sizes, vocabularies: tuple[int, int], separate: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name and shape of every weight; separate: vocabularies of one size are not the same."""
     width, (source, target) = sizes.width, vocabularies
     yield "target_embedding.weight", (target, width)
-    if sizes.tied != "all" or source != target or apart:
+    if sizes.tied != "all" or source != target or separate:
         yield "source_embedding.weight", (source, width)
     if sizes.tied == "none":
         yield "output.weight", (target, width)
@@ -166,23 +166,23 @@ def _shapes(sizes: Sizes, vocabularies: tuple[int, int], apart: bool) -> Iterato
             for name, shape in _block_shapes(sizes, cross=side == "decoder"):
                 yield f"{side}.blocks.{layer}.{name}", shape
         if sizes.pre:
-            yield from _both(f"{side}.norm", (width,))
+            yield from _weight_and_bias(f"{side}.norm", (width,))
 
 
 def _block_shapes(sizes: Sizes, cross: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
     width = sizes.width
     for attention in ("self_attention", "cross_attention")[: 1 + cross]:
-        yield from _both(f"{attention}.query", (width, width))
-        yield from _both(f"{attention}.key_value", (2 * width, width))
-        yield from _both(f"{attention}.output", (width, width))
-    yield from _both("feed_forward.inner", (sizes.hidden, width))
-    yield from _both("feed_forward.outer", (width, sizes.hidden))
+        yield from _weight_and_bias(f"{attention}.query", (width, width))
+        yield from _weight_and_bias(f"{attention}.key_value", (2 * width, width))
+        yield from _weight_and_bias(f"{attention}.output", (width, width))
+    yield from _weight_and_bias("feed_forward.inner", (sizes.hidden, width))
+    yield from _weight_and_bias("feed_forward.outer", (width, sizes.hidden))
     for residual in ("self_residual", "cross_residual", "feed_forward_residual"):
         if cross or residual != "cross_residual":
-            yield from _both(f"{residual}.norm", (width,))
+            yield from _weight_and_bias(f"{residual}.norm", (width,))
 
 
-def _both(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _weight_and_bias(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Weight and bias, which has a number for each row of the weight."""
     yield f"{name}.weight", shape
     yield f"{name}.bias", shape[:1]

@@ -29,7 +29,7 @@ from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
-from transduce.kernels.native import beam, kernels, multiplies_whole, openmp
+from transduce.kernels.native import beam, kernels, multiplies_int8, openmp
 from transduce.layers.fused_search import BeamRequest, Mean
 from transduce.pipeline.arguments import differing_target, paths_of, texts_of
 from transduce.runtime.allocator import freed_memory_kept
@@ -305,11 +305,11 @@ def load(
     return Translator(members, ensemble, files[0].config, lexicons[0], all(map(_reads_single, files)), familiarity)
 
 
-def _check_machine(whole: bool) -> None:
-    """Raises InputError where there are no kernels, or whole: none in 8 bits."""
+def _check_machine(int8: bool) -> None:
+    """Raises InputError where there are no kernels, or int8: none in 8 bits."""
     if kernels() is None:
         raise InputError(f"there are no kernels for this system here, without which torch is needed. {WHOLE}")
-    if whole and not multiplies_whole():
+    if int8 and not multiplies_int8():
         raise InputError(
             f"precision int8 needs a processor with the instructions AVX-512 VNNI; use fp32. On other x86 processors "
             f"torch has 8-bit products. {WHOLE}"
@@ -317,7 +317,7 @@ def _check_machine(whole: bool) -> None:
 
 
 def _loaded(
-    path: str | PathLike[str], whole: bool, search: Mapping[str, Any] | None
+    path: str | PathLike[str], int8: bool, search: Mapping[str, Any] | None
 ) -> tuple[Member, ModelFile, Lexicon | None]:
     """Settings, tokenizers and shapes are checked before weights are read; those of search where they are given."""
     read: list[tuple[Sizes, Tokenizer, Tokenizer]] = []
@@ -333,14 +333,14 @@ def _loaded(
             raise InputError(f"the model file has no {side} tokenizer, which its task needs." for side in missing)
         source, target = (found.get("joint") or found[side] for side in ("source", "target"))
         check_shapes(sizes, (source.size, target.size), weights)
-        _check_machine(whole)  # last: it loads OpenMP's library, which a process that goes on with torch does not need
+        _check_machine(int8)  # last: it loads OpenMP's library, which a process that goes on with torch does not need
         read.append((sizes, source, target))
 
     file = load_model_file(path, check=check, read=read_arrays)
     [(sizes, source, target)] = read
     check_finite(file.weights)
     lexicon = None if file.lexicon is None else Lexicon(*file.lexicon).checked(source.size, target.size)  # type: ignore[arg-type]
-    return Member(Network(file.weights, sizes, whole), source, target), file, lexicon  # type: ignore[arg-type]
+    return Member(Network(file.weights, sizes, int8), source, target), file, lexicon  # type: ignore[arg-type]
 
 
 def _reads_single(file: ModelFile) -> bool:

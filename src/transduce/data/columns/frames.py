@@ -97,9 +97,9 @@ class Frames(Column):
         Raises:
             InputError: files that cannot be read; all of them are named.
         """
-        return every(self._features, texts, most=PROBLEMS)
+        return every(self._features, texts, max_problems=PROBLEMS)
 
-    def heard(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    def encode_audio(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """As `encode`, of recordings to be transcribed: in each named one there must be something to hear.
 
         Raises:
@@ -179,7 +179,7 @@ class Frames(Column):
             )
         return filterbank(self._wave(names, self.rate), self.rate, self.width)
 
-    def _wave(self, names: Sequence[str], wanted: int) -> Tensor:
+    def _wave(self, names: Sequence[str], target_rate: int) -> Tensor:
         waves: list[Tensor] = []
         uploaded = 0.0
         for name in names:
@@ -189,7 +189,7 @@ class Frames(Column):
             if limit is not None and uploaded > limit:
                 raise InputError(f"{called(name)}: longer than the {limit:g} seconds that this server hears, together.")
             rate = round(rate * self.speed)
-            waves.append(resampled(wave_N, rate if limit is None else manageable(rate, wanted), wanted))
+            waves.append(resampled(wave_N, rate if limit is None else manageable(rate, target_rate), target_rate))
         return torch.cat(waves)
 
 

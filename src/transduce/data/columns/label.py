@@ -86,6 +86,10 @@ class Label(Column):
     def closed(self, ids: Sequence[int]) -> list[int]:
         return list(ids)
 
+    def covers(self, other: Column) -> bool:
+        """Whether it has all labels of `other`."""
+        return isinstance(other, Label) and self._places.keys() >= other._places.keys()
+
     def to_dict(self) -> dict[str, Any]:
         """The labels in the order of their ids, and their words."""
         words = {"words": [list(each) for each in self.words]} if self.words else {}

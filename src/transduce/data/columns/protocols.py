@@ -140,7 +140,7 @@ class Column(ABC):
     def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
 
-    def heard(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
+    def encode_audio(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
         """(S, F) of each, where an input is cut between its frames; None = it is text, or is not cut.
 
         Raises:
@@ -175,6 +175,10 @@ class Column(ABC):
     def closed(self, ids: Any) -> Any:
         """Everything of one example that has a probability of its own: its ids, and the end token of a text."""
         return ids
+
+    def covers(self, other: "Column") -> bool:
+        """Whether it has everything that `other` has, so that a model of this column also suits the other's data."""
+        return self.kind == other.kind and self.to_dict() == other.to_dict()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ QUESTION = 16  # tokens of a question that is drawn
 class Passage(NamedTuple):
     """What a model reads: both sides end with the end token, which in the text stands for "no answer".
 
-    question: ids (B, Q). context: ids (B, S).
+    question: ids (B, Q), with what stands before it. context: ids (B, S).
     question_characters (B, Q, W), context_characters (B, S, W): of each token, 0 behind its last.
     """
 
@@ -51,14 +51,15 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True)
 class QuestionContext(Tokens):
-    """A row: the question's ids, the end token, the text's ids."""
+    """A row: the question's ids, the end token, or what stands between in its place, the text's ids."""
 
     kind: ClassVar[str] = "question_context"
 
     @property
     def spec(self) -> ColumnSpec:
-        """The tokenizer's vocabulary, and how many characters it is written with."""
-        return ColumnSpec(self.kind, self.tokenizer.size, 1 + len(self._alphabet))
+        """The tokenizer's vocabulary, how many characters it is written with, and the token before the text."""
+        sizes = self.tokenizer.size, 1 + len(self._alphabet)
+        return ColumnSpec(self.kind, *sizes, separator=self.separator[-1])
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of questions and texts with a tab or a line break between. Raises InputError for anything else."""
@@ -67,7 +68,7 @@ class QuestionContext(Tokens):
         return [self.row(*both) for both in zip(questions, contexts, strict=True)]
 
     def row(self, question: Sequence[int], context: Sequence[int]) -> list[int]:
-        return [*question, self.end, *context]
+        return [*question, *self.separator, *context]
 
     def parts(self, text: str) -> list[tuple[int, int]]:
         """The characters of the question, and those of the text."""
@@ -75,8 +76,9 @@ class QuestionContext(Tokens):
         return [(0, len(question)), (len(text) - len(context), len(text))]
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        cuts = [self._length(row) for row in rows]
-        question = padded([row[:length] for row, length in zip(rows, cuts, strict=True)])
+        cuts, before = [self._length(row) for row in rows], self.opening
+        asked = [[*before, *row[:length]] for row, length in zip(rows, cuts, strict=True)]
+        question = padded([np.asarray(each, np.int32) for each in asked])
         context = padded([row[length:] for row, length in zip(rows, cuts, strict=True)], end=self.end)
         spelled = [Padded(self._spellings[each.values], each.lengths) for each in (question, context)]
         return Passage(question, context, *spelled)
@@ -95,12 +97,12 @@ class QuestionContext(Tokens):
         return Passage(question, context, *spelled)
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        return self.collate([row[:-1] for row in rows])
+        return self.collate([row[len(self.opening) : -1] for row in rows])
 
     def _length(self, row: Ids) -> int:
-        """Of the question with its end token; in a row without one, the first token is the question."""
-        ends = np.flatnonzero(np.asarray(row) == self.end)
-        return int(ends[0]) + 1 if len(ends) else 1
+        """Of the question with what stands behind it; without an end token, the first token is the question."""
+        ends = np.flatnonzero(np.asarray(row) == self.separator[0])
+        return int(ends[0]) + len(self.separator) if len(ends) else 1
 
     @cached_property
     def _names(self) -> list[str]:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from transduce.core.errors import every
 from transduce.core.printable import PROBLEMS
+from transduce.data.columns.protocols import ColumnSpec
 from transduce.data.columns.tokens import Tokens
 from transduce.data.labelled import pair_of
 
@@ -16,11 +17,16 @@ class TextPair(Tokens):
 
     kind: ClassVar[str] = "text_pair"
 
+    @property
+    def spec(self) -> ColumnSpec:
+        """The tokenizer's vocabulary, and the token behind which the second text begins."""
+        return super().spec._replace(separator=self.separator[-1])
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of pairs with a tab between. Raises InputError for anything else, naming the lines."""
         pairs = every(pair_of, texts, "line", PROBLEMS)
         sides = (self.tokenizer.encode(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
-        return [[*first, self.end, *second] for first, second in zip(*sides, strict=True)]
+        return [[*first, *self.separator, *second] for first, second in zip(*sides, strict=True)]
 
     def parts(self, text: str) -> list[tuple[int, int]]:
         first, _ = pair_of(text)

@@ -13,7 +13,7 @@ from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
-TOKEN_KEYS = ("before", "after", "never")  # keys of a column whose values are tokens
+TOKEN_KEYS = ("before", "between", "after", "never")  # keys of a column whose values are tokens
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Tokens(Column):
         end tokens, as a line does in a stream.
     before: in the place of the start token, what a model reads before a row; a row that does not start has none
         otherwise. What follows the first of them an output begins with, always.
+    between: in the place of the end token, what stands between two texts that are read as one.
     after: in the place of the end token, what stands behind a row.
     never: tokens that search does not choose; None = padding, start and unknown.
     """
@@ -38,6 +39,7 @@ class Tokens(Column):
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     never: tuple[str, ...] | None = None
+    between: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
@@ -47,9 +49,9 @@ class Tokens(Column):
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
-        before, after, never = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
+        before, between, after, never = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
         starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
-        return cls(tokenizer, starts, ends, stream, before or (), after or (), never)
+        return cls(tokenizer, starts, ends, stream, before or (), after or (), never, between or ())
 
     @property
     def spec(self) -> ColumnSpec:
@@ -83,6 +85,11 @@ class Tokens(Column):
     def end(self) -> int:
         """The id behind the last token of a text."""
         return self.tokenizer.end
+
+    @property
+    def separator(self) -> list[int]:
+        """The ids between two texts that are read as one."""
+        return self.tokenizer.ids(self.between) if self.between else [self.end]
 
     @property
     def opening(self) -> list[int]:

@@ -82,9 +82,9 @@ def places_of(path: Path, names: Sequence[str], keys: Sequence[Key]) -> list[int
     return [names.index(key) if isinstance(key, str) else key for key in keys]
 
 
-def check_once(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_once(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
     """Raises InputError where one of the wanted columns is there twice."""
-    if twice := [name for name in wanted if names.count(name) > 1]:
+    if twice := [name for name in columns if names.count(name) > 1]:
         raise InputError(f"{path}, line 1: the column {twice[0]} is there twice. Rename one of them, or leave it out.")
 
 
@@ -100,11 +100,11 @@ def picked(path: Path, places: Sequence[int], rows: Iterable[Row], what: str = "
         raise too_short(path, wanted, short, what)
 
 
-def too_short(path: Path, wanted: int, lines: Sequence[int], what: str = "columns") -> InputError:
+def too_short(path: Path, expected: int, lines: Sequence[int], what: str = "columns") -> InputError:
     """The error for lines that have fewer columns than are read."""
     have = "line has" if len(lines) == 1 else "lines have"
     return InputError(
-        f"{path}: expected {wanted} {what} in every line, but {len(lines):,} {have} fewer ({named_lines(lines)}). "
+        f"{path}: expected {expected} {what} in every line, but {len(lines):,} {have} fewer ({named_lines(lines)}). "
         "Correct or delete them, or choose other columns."
     )
 

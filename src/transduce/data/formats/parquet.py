@@ -95,7 +95,6 @@ def _places(path: Path, names: Sequence[str], keys: Sequence[Key]) -> list[int]:
 
 
 def _cells(path: Path, file: Any, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The cells of each row."""
     columns = [*dict.fromkeys(name if name in file.schema_arrow.names else name.rpartition(".")[0] for name in names)]
     for batch in file.iter_batches(batch_size=ROWS, columns=columns):
         flat = {**dict(zip(batch.schema.names, batch.columns, strict=True)), **_fields(batch)}

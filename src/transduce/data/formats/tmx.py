@@ -92,13 +92,13 @@ def tmx_units(path: Path) -> Iterator[Unit]:
             reader.parser.Parse(block, False)
             given += len(block)
             reader.check_held(given)
-            yield from reader.taken()
+            yield from reader.take_units()
         reader.parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise InputError(
             f"{path}, line {error.lineno}: expected the XML of a translation memory; {expat.ErrorString(error.code)}."
         ) from error
-    yield from reader.taken()
+    yield from reader.take_units()
 
 
 class _Reader:
@@ -121,7 +121,7 @@ class _Reader:
         self.parser.EntityDeclHandler = self._refuse
         self.parser.SkippedEntityHandler = self._entity
 
-    def taken(self) -> list[Unit]:
+    def take_units(self) -> list[Unit]:
         """The units since the last call."""
         units, self.units = self.units, []
         return units

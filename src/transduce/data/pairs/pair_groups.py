@@ -84,7 +84,7 @@ class Pairs:
         sample = ((entry, *pair[1:]) for entry, some in enumerate(each) for pair in islice(some, 0, None, step))
         return indices_of(sample, len(self.entries), sides_apart=False)
 
-    def together(self, what: str) -> str:
+    def grouping(self, what: str) -> str:
         """What is kept on one side, in words."""
         return what if self.directions == 1 else f"{what}, in any direction"
 
@@ -124,34 +124,34 @@ class PairGroups:
         """A hash of each pair, which is that of its reverse."""
         return _mixed(sides_N2.min(1), sides_N2.max(1))
 
-    def draw(self, wanted: int, half: bool) -> Mask | None:
+    def draw(self, count: int, half: bool) -> Mask | None:
         """Which labels are held out: by their hashes, until there are enough pairs. Large groups stay.
 
         half: None where most pairs are in groups that are too large.
         """
-        staying = self.staying(wanted, half)
+        staying = self.staying(count, half)
         if staying is None:
             return None
         order = np.argsort(self.keys, kind="stable")
         order = order[~staying[order]]
         fits = np.cumsum(self.sizes[order])
-        chosen = order[: int(np.searchsorted(fits, wanted)) + 1]
-        if not len(chosen) or len(chosen) == len(self.sizes) or self.sizes[chosen].sum() > 2 * wanted:
+        chosen = order[: int(np.searchsorted(fits, count)) + 1]
+        if not len(chosen) or len(chosen) == len(self.sizes) or self.sizes[chosen].sum() > 2 * count:
             chosen = chosen[:-1]
         held = np.zeros(len(self.sizes), bool)
         held[chosen] = True
-        return held if len(chosen) >= min(2, wanted) else None
+        return held if len(chosen) >= min(2, count) else None
 
-    def staying(self, wanted: int, half: bool) -> Mask | None:
+    def staying(self, count: int, half: bool) -> Mask | None:
         """Which labels are not drawn; half: None where most pairs are in groups of over a tenth of what is wanted."""
-        return None if half and self._median > max(self.usual, wanted // 10) else self.large(wanted)
+        return None if half and self._median > max(self.usual, count // 10) else self.large(count)
 
-    def large(self, wanted: int) -> Mask:
+    def large(self, count: int) -> Mask:
         """Which labels have more pairs than 5 % of what is wanted, or than five usual groups: they would fill a part.
 
         Usual groups are not large.
         """
-        return self.sizes > max(self.usual, self._median, min(LARGE * self._median, wanted // 20))
+        return self.sizes > max(self.usual, self._median, min(LARGE * self._median, count // 20))
 
     @cached_property
     def _median(self) -> int:
@@ -166,14 +166,14 @@ class FirstPairGroups(PairGroups):
     def hashed(sides_N2: Hashes) -> Hashes:
         return _mixed(sides_N2[:, 0], sides_N2[:, 1])
 
-    def staying(self, wanted: int, half: bool) -> Mask | None:
+    def staying(self, count: int, half: bool) -> Mask | None:
         """With half: groups of more than a tenth of what is wanted; None where most pairs are in them."""
-        large: Mask = self.sizes > max(self.usual, wanted // 10)
+        large: Mask = self.sizes > max(self.usual, count // 10)
         if not half:
-            return self.large(wanted)
+            return self.large(count)
         return None if 2 * self.sizes[large].sum() > self.sizes.sum() else large
 
-    def large(self, wanted: int) -> Mask:
+    def large(self, count: int) -> Mask:
         return np.zeros(len(self.sizes), bool)
 
 

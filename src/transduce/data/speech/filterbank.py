@@ -68,28 +68,28 @@ def normalized(features_SF: Tensor, by: Normalization = "feature") -> Tensor:
     return centred_SF / centred_SF.square().mean(0).sqrt().clamp(min=1e-5)
 
 
-def manageable(rate: int, wanted: int) -> int:
-    """The rate itself, or one near it where the filter from it to `wanted` would fill the memory: 44,100 for 44,101."""
-    common = math.gcd(rate, wanted)
-    if (rate // common) * (wanted // common) <= MOST_COEFFICIENTS:
+def manageable(rate: int, target_rate: int) -> int:
+    """The rate, or one near it where the filter to `target_rate` would fill the memory: 44,100 for 44,101."""
+    common = math.gcd(rate, target_rate)
+    if (rate // common) * (target_rate // common) <= MOST_COEFFICIENTS:
         return rate
     return max(ROUND, round(rate / ROUND) * ROUND)
 
 
-def resampled(wave_N: Tensor, rate: int, wanted: int) -> Tensor:
+def resampled(wave_N: Tensor, rate: int, target_rate: int) -> Tensor:
     """The samples at another rate, by a polyphase filter: a sinc under a Hann window, one filter for each phase."""
-    if rate == wanted or not len(wave_N):
+    if rate == target_rate or not len(wave_N):
         return wave_N
-    common = math.gcd(rate, wanted)
-    rate, wanted = rate // common, wanted // common
-    cutoff = min(rate, wanted) * ROLLOFF  # in units of half of 1 / period, where a period has `rate` samples
+    common = math.gcd(rate, target_rate)
+    rate, target_rate = rate // common, target_rate // common
+    cutoff = min(rate, target_rate) * ROLLOFF  # in units of half of 1 / period, where a period has `rate` samples
     reach = math.ceil(ZEROS * rate / cutoff)
     tap = torch.arange(-reach, rate + reach, dtype=torch.float64) / rate
-    phase = torch.arange(wanted, dtype=torch.float64)[:, None] / wanted
+    phase = torch.arange(target_rate, dtype=torch.float64)[:, None] / target_rate
     time = (tap - phase) * cutoff
     window = torch.cos(time.clamp(-ZEROS, ZEROS) * math.pi / ZEROS / 2).square()
     kernels = (torch.sinc(time) * window * cutoff / rate).float()
-    count = math.ceil(len(wave_N) * wanted / rate)
+    count = math.ceil(len(wave_N) * target_rate / rate)
     padded_N = F.pad(wave_N.float(), (reach, reach + rate))
     phases = F.conv1d(padded_N[None, None], kernels[:, None], stride=rate)[0]
     return phases.T.flatten()[:count]

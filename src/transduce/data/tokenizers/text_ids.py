@@ -297,9 +297,9 @@ def mark_special(inner: "Inner") -> "Inner":
     return inner
 
 
-def most_frequent(counts: Counter[str], vocabulary: int, least: int) -> dict[str, int]:
-    """The special tokens, then the units by falling frequency, `least` or more; equal ones in code point order."""
+def most_frequent(counts: Counter[str], vocabulary: int, min_frequency: int) -> dict[str, int]:
+    """The special tokens, then the units of `min_frequency` or more, most frequent first, then by code point."""
     ranked = sorted(counts, key=lambda unit: (-counts[unit], unit))
-    often = [unit for unit in ranked if counts[unit] >= least and unit not in SPECIAL]
+    often = [unit for unit in ranked if counts[unit] >= min_frequency and unit not in SPECIAL]
     kept = list(SPECIAL) + often[: vocabulary - len(SPECIAL)]
     return {unit: index for index, unit in enumerate(kept)}

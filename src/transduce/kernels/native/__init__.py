@@ -100,7 +100,7 @@ def kernel(name: str, *types: object) -> Callable[..., None]:
     return partial(call, found)
 
 
-def multiplies_whole() -> bool:
+def multiplies_int8() -> bool:
     """Whether the kernels for this processor multiply matrices in 8 bits."""
     found = kernels()
     return found is not None and found.__name__.endswith(("avx512", "amx"))

@@ -63,28 +63,28 @@ Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
 
 
 def search(
-    writers: Sequence[tuple[Writer, NativeRead]], mean: str, wanted: NativeRequest
+    writers: Sequence[tuple[Writer, NativeRead]], mean: str, request: NativeRequest
 ) -> tuple[list[list[Found]], float]:
     """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
 
-    Their position_TD and turn_TE must reach as far as the longest output may. With wanted.words there is one writer.
+    Their position_TD and turn_TE must reach as far as the longest output may. With request.words there is one writer.
     """
-    rows, longest = len(wanted.limits), max(wanted.limits)
-    token_BKT = np.empty((rows, wanted.beam, longest), np.int64)
-    value_BKT = np.empty((rows, wanted.beam, longest), np.float64)
-    length_BK, impossible = np.zeros((rows, wanted.beam), np.int64), np.zeros((), np.float64)
-    barred = array("q", wanted.forbidden)
+    rows, longest = len(request.limits), max(request.limits)
+    token_BKT = np.empty((rows, request.beam, longest), np.int64)
+    value_BKT = np.empty((rows, request.beam, longest), np.float64)
+    length_BK, impossible = np.zeros((rows, request.beam), np.int64), np.zeros((), np.float64)
+    barred = array("q", request.forbidden)
     kernel("beam_search")(
         Struct(*(field for writer, read in writers for field in _reader(writer, read))),
         array("d", (writer.decoder.epsilon for writer, _ in writers)),
         len(writers),
         MEANS.index(mean),
         rows,
-        array("q", wanted.limits),
-        Struct(wanted.start, wanted.end, wanted.beam, wanted.nbest, barred, len(barred), longest),
-        *_lists(writers[0][0], wanted),
-        *wanted.length,
-        wanted.prune,
+        array("q", request.limits),
+        Struct(request.start, request.end, request.beam, request.nbest, barred, len(barred), longest),
+        *_lists(writers[0][0], request),
+        *request.length,
+        request.prune,
         token_BKT,
         value_BKT,
         length_BK,
@@ -106,11 +106,11 @@ def _found(token_KT: NDArray[np.int64], value_KT: NDArray[np.float64], lengths: 
             yield tokens_T[:length].tolist(), values_T[:length].tolist()
 
 
-def _lists(writer: Writer, wanted: NativeRequest) -> tuple[Array | None, Array | None, Array | None]:
+def _lists(writer: Writer, request: NativeRequest) -> tuple[Array | None, Array | None, Array | None]:
     """`Lists` of `shortlist.h`."""
-    if wanted.words is None:
+    if request.words is None:
         return None, None, None
-    word_L, first_B = map(contiguous, wanted.words)
+    word_L, first_B = map(contiguous, request.words)
     return word_L, first_B, writer.output.rows
 
 

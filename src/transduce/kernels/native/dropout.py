@@ -54,10 +54,10 @@ class _AddDropped(torch.autograd.Function):
         return dy, _drop(dy, ctx.type, *ctx.drawn), None
 
 
-def _drop(f: Tensor, to: torch.dtype, threshold: int, seed: int) -> Tensor:
+def _drop(f: Tensor, dtype: torch.dtype, threshold: int, seed: int) -> Tensor:
     f = f.contiguous()
-    y = torch.empty_like(f, dtype=to)
-    kernel("dropped", to, f.dtype)(f, y, f.numel(), threshold, seed)
+    y = torch.empty_like(f, dtype=dtype)
+    kernel("dropped", dtype, f.dtype)(f, y, f.numel(), threshold, seed)
     return y
 
 

@@ -23,12 +23,12 @@ class Packed:
         whole: lay it out in 8 bits, as `transduce.kernels.matmul.quantised` does.
     """
 
-    def __init__(self, weight_OI: Array, bias_O: Array | None = None, whole: bool = False) -> None:
+    def __init__(self, weight_OI: Array, bias_O: Array | None = None, int8: bool = False) -> None:
         weight_OI = contiguous(weight_OI)
         self.outputs, self.inputs = weight_OI.shape
-        self._scale_O = empty((self.outputs,)) if whole else None
-        self._above_O = empty((self.outputs,), np.int32) if whole else None
-        if whole:
+        self._scale_O = empty((self.outputs,)) if int8 else None
+        self._above_O = empty((self.outputs,), np.int32) if int8 else None
+        if int8:
             room = (-(-self.outputs // DEEP), -(-self.inputs // QUADS), DEEP, QUADS)
             filled = self.outputs % DEEP == 0 and self.inputs % QUADS == 0
             self._panels = (empty if filled else zeros)(room, np.int8)
@@ -36,7 +36,7 @@ class Packed:
             filled = self.outputs % WIDE == 0
             self._panels = (empty if filled else zeros)((-(-self.outputs // WIDE), self.inputs, WIDE))
         made = [self._panels, self._scale_O, self._above_O]
-        kernel("pack_whole" if whole else "pack")(weight_OI, *weight_OI.shape, *(made if whole else made[:1]))
+        kernel("pack_whole" if int8 else "pack")(weight_OI, *weight_OI.shape, *(made if int8 else made[:1]))
         self.struct = Struct(*made, None if bias_O is None else contiguous(bias_O), self.inputs, self.outputs)
         """`Weight` of `linear.h`."""
 

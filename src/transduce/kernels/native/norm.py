@@ -19,27 +19,27 @@ def can_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor) -> bool:
     return serves(x, gain_D, bias_D) and all(each.dtype is torch.float32 for each in (x, gain_D, bias_D))
 
 
-def layer_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> Tensor:
-    """(x - mean) / sqrt(var + epsilon) g + b over the last dimension, in fp32, handed on as `to`."""
+def layer_norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
+    """(x - mean) / sqrt(var + epsilon) g + b over the last dimension, in fp32, handed on as `dtype`."""
     if not torch.is_grad_enabled():
-        return _norm(x.contiguous(), gain_D.contiguous(), bias_D.contiguous(), epsilon, to)[0]
-    normed: Tensor = _LayerNorm.apply(x, gain_D, bias_D, epsilon, to)  # type: ignore[no-untyped-call]
+        return _norm(x.contiguous(), gain_D.contiguous(), bias_D.contiguous(), epsilon, dtype)[0]
+    normed: Tensor = _LayerNorm.apply(x, gain_D, bias_D, epsilon, dtype)  # type: ignore[no-untyped-call]
     return normed
 
 
-def _norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> tuple[Tensor, Tensor]:
+def _norm(x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """The normed x, and (2, N) the rows' means and inverse standard deviations."""
     rows, width = math.prod(x.shape[:-1]), x.shape[-1]
-    y, found_2N = torch.empty_like(x, dtype=to), x.new_empty(2, rows)
-    kernel("layer_norm", to)(x, gain_D, bias_D, y, *found_2N, rows, width, epsilon)
+    y, found_2N = torch.empty_like(x, dtype=dtype), x.new_empty(2, rows)
+    kernel("layer_norm", dtype)(x, gain_D, bias_D, y, *found_2N, rows, width, epsilon)
     return y, found_2N
 
 
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, to: torch.dtype) -> Tensor:
+    def forward(ctx: Any, x: Tensor, gain_D: Tensor, bias_D: Tensor, epsilon: float, dtype: torch.dtype) -> Tensor:
         x, gain_D, bias_D = x.contiguous(), gain_D.contiguous(), bias_D.contiguous()
-        y, found_2N = _norm(x, gain_D, bias_D, epsilon, to)
+        y, found_2N = _norm(x, gain_D, bias_D, epsilon, dtype)
         ctx.save_for_backward(x, gain_D, *found_2N)
         return y
 

@@ -1,0 +1,64 @@
+"""From texts to their vectors, by a model that embeds.
+
+Shapes: B texts of a batch, H numbers of a vector.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from transduce.data.columns import Columns
+from transduce.inference.batch_predictor import counting, predict_in_batches
+from transduce.inference.prediction import Prediction
+from transduce.inference.protocols import Advance
+from transduce.search.settings import Search
+
+
+@dataclass(frozen=True, repr=False)
+class EmbeddingPrediction(Prediction):
+    """The vector of a text; `text` is its numbers as JSON."""
+
+    vector: tuple[float, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"EmbeddingPrediction({self.source!r}, {len(self.vector)} numbers)"
+
+    def details(self) -> dict[str, Any]:
+        """The numbers."""
+        return {"vector": list(self.vector)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"source": self.source, **self.details()}
+
+
+@dataclass(frozen=True)
+class EmbeddingPredictor:
+    """Each text its vector; see `transduce.inference.protocols.Predictor`."""
+
+    columns: Columns
+
+    def predict(
+        self,
+        model: Any,
+        texts: Sequence[str],
+        settings: Search | None = None,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[EmbeddingPrediction]:
+        """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
+        reads, vectors = self.columns["source"], self.columns["target"]
+        encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+
+        def run(inputs: Any) -> Any:
+            return model.embed(inputs).float().cpu().numpy()
+
+        found = predict_in_batches(
+            model, encoded, reads.collate_texts, run, map(len, encoded), batch_size, counting(advance)
+        )
+        return [
+            EmbeddingPrediction(text, vectors.decode(row), 0.0, 0.0, (), (), vector=tuple(row.tolist()))
+            for text, row in zip(texts, found, strict=True)
+        ]

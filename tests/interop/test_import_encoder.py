@@ -1,0 +1,239 @@
+"""BERT and its relatives with random weights, named where a model is named, and compared with transformers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import transduce
+from transduce.core.errors import InputError
+from transduce.interop.import_tokenizer import of_wordpieces
+from transduce.interop.imports import read_foreign
+from transduce.interop.model_card import Languages
+
+transformers = pytest.importorskip("transformers")
+
+TEXTS = ["a good film", "bad bad plot of a film with no end", "the end"]
+PAIR = "a good film\tthe end"
+LABELS = 3
+SIZES = {"vocab_size": 60, "max_position_embeddings": 40}
+BERT = SIZES | {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+ROBERTA = BERT | {"type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert": ("Bert", BERT),
+    "bert, gelu_new": ("Bert", BERT | {"hidden_act": "gelu_new", "layer_norm_eps": 1e-5}),
+    "distilbert": ("DistilBert", SIZES | {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24}),
+    "electra": ("Electra", BERT | {"embedding_size": 16}),
+    "electra, small": ("Electra", BERT | {"embedding_size": 8}),
+    "roberta": ("Roberta", ROBERTA),
+    "xlm-roberta": ("XLMRoberta", ROBERTA),
+    "camembert": ("Camembert", ROBERTA),
+}
+OF_BERT = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
+OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+
+
+def foreign(folder: Path, family: str, head: str) -> Any:
+    """A random model of transformers, written into the folder with a tokenizer."""
+    name, settings = FAMILIES[family]
+    torch.manual_seed(0)
+    labels = 2 if head == "ForQuestionAnswering" else LABELS
+    config = getattr(transformers, f"{name}Config")(**settings, num_labels=labels)
+    model = getattr(transformers, f"{name}{head}")(config).eval()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    model.save_pretrained(folder)
+    tokenizer(folder, OF_ROBERTA if settings.get("pad_token_id") else OF_BERT)
+    return model
+
+
+def tokenizer(folder: Path, special: tuple[str, ...]) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    found = Tokenizer(models.WordPiece(unk_token=special[3]))
+    found.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordPieceTrainer(vocab_size=60, special_tokens=list(special), show_progress=False)
+    found.train_from_iterator(TEXTS * 5, trainer)
+    found.save(str(folder / "tokenizer.json"))
+
+
+def read(folder: Path, text: str) -> torch.Tensor:
+    """(1, S): the ids that a model of transformers reads."""
+    from tokenizers import Tokenizer
+
+    cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    start, end = (next(cut.token_to_id(name) for name in names if cut.token_to_id(name) is not None)
+                  for names in (("<s>", "[CLS]"), ("</s>", "[SEP]")))  # fmt: skip
+    return torch.tensor([[start, *cut.encode(text, add_special_tokens=False).ids, end]])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.inference_mode()
+def test_probabilities_of_labels_are_equal(family: str, tmp_path: Path) -> None:
+    model = foreign(tmp_path, family, "ForSequenceClassification")
+    for text, made in zip(TEXTS, transduce.load(tmp_path).predict(TEXTS), strict=True):
+        theirs_C = model(read(tmp_path, text)).logits[0].softmax(-1)
+        ours_C = torch.tensor([made.probabilities[f"LABEL_{each}"] for each in range(LABELS)])
+        torch.testing.assert_close(ours_C, theirs_C, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.inference_mode()
+def test_vectors_and_attention_are_equal(family: str, tmp_path: Path) -> None:
+    model = foreign(tmp_path, family, "Model")
+    model.set_attn_implementation("eager")
+    for text, made in zip(TEXTS, transduce.load(tmp_path).predict(TEXTS), strict=True):
+        theirs = model(read(tmp_path, text), output_attentions=True)
+        mean_H = theirs.last_hidden_state[0].mean(0)
+        torch.testing.assert_close(torch.tensor(made.vector), mean_H / mean_H.norm(), rtol=1e-5, atol=1e-6)
+        for layer, weights_1HTS in zip(made.attention().layers, theirs.attentions, strict=True):
+            torch.testing.assert_close(layer.weights, weights_1HTS[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.inference_mode()
+def test_scores_of_spans_are_equal(family: str, tmp_path: Path) -> None:
+    """Those of the text; the first token of the row, which says that there is no answer, stands behind them here."""
+    model = foreign(tmp_path, family, "ForQuestionAnswering")
+    pipeline = transduce.load(tmp_path)
+    column = pipeline.task.columns["source"]
+    [row], ids = column.encode([PAIR]), pair_ids(tmp_path, family)
+    passage = column.collate([np.asarray(row, np.int32)])
+    whole_BN = passage.as_read(passage.question.values, passage.context.values)
+    assert whole_BN[0].tolist() == ids
+    types = {"token_type_ids": torch.tensor([types_of(ids, passage)])} if family.startswith(("bert", "elec")) else {}
+    theirs = model(torch.tensor([ids]), **types)
+    asked = int(passage.question.lengths[0])
+    for ours_1S, theirs_1N in zip(pipeline.model.point(passage), (theirs.start_logits, theirs.end_logits), strict=True):
+        wanted_S = torch.cat((theirs_1N[0, asked:-1], theirs_1N[0, :1]))
+        torch.testing.assert_close(ours_1S[0], wanted_S, rtol=1e-5, atol=1e-5)
+    made = pipeline.predict([PAIR])[0]
+    assert made.text in PAIR.split("\t")[1]
+    assert [token.text for token in made.attention().source.tokens] == column.tokens(ids)
+
+
+def pair_ids(folder: Path, family: str) -> list[int]:
+    """Both texts of `PAIR` as a model of transformers reads them."""
+    one, other = (read(folder, text)[0].tolist() for text in PAIR.split("\t"))
+    twice = FAMILIES[family][1].get("pad_token_id") == 1
+    return [*one, *([one[-1]] if twice else []), *other[1:]]
+
+
+def types_of(ids: list[int], passage: Any) -> list[int]:
+    asked = int(passage.question.lengths[0])
+    return [0] * asked + [1] * (len(ids) - asked)
+
+
+@pytest.mark.parametrize("head", ["ForMaskedLM", "ForTokenClassification"])
+def test_a_head_that_is_not_read_is_told(head: str, tmp_path: Path) -> None:
+    foreign(tmp_path, "bert", head)
+    imported = read_foreign(tmp_path, Languages(), "bert")
+    left = {"ForMaskedLM": "cls", "ForTokenClassification": "classifier"}[head]
+    assert imported.notes == (f"left out: {left}, which this model does not need.",)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@torch.inference_mode()
+def test_pairs_are_read_with_types_of_tokens(family: str, tmp_path: Path) -> None:
+    """A classifier of pairs that starts from the encoder reads them as transformers does."""
+    from transduce.core.padded import Padded
+    from transduce.data.columns import Specs
+    from transduce.data.columns.text_pair import TextPair
+    from transduce.layers.text_encoder import TextEncoder
+
+    model = foreign(tmp_path, family, "Model")
+    pipeline = transduce.load(tmp_path)
+    column = pipeline.task.columns["source"]
+    pairs = TextPair(column.tokenizer, ends=True, before=column.before, between=column.between)
+    [row] = pairs.encode([PAIR])
+    ids_BS = torch.tensor([pairs.closed(row)])
+    first, second = PAIR.split("\t")
+    one, other = read(tmp_path, first)[0].tolist(), read(tmp_path, second)[0].tolist()
+    bare = family == "bert"
+    assert ids_BS[0].tolist() == [*one, *(other[1:] if bare else [one[-1], *other[1:]])]
+    types_BS = torch.tensor([[0] * len(one) + [1] * (len(other) - 1)]) if bare else torch.zeros_like(ids_BS)
+    theirs_BSH = model(ids_BS, token_type_ids=types_BS).last_hidden_state
+    reader = TextEncoder(pipeline.recipe.model, pairs.spec)
+    reader.load_state_dict(pipeline.model.state_dict())
+    ours_BSH = reader.eval().encode(Padded(ids_BS, torch.tensor([ids_BS.shape[1]]))).values
+    torch.testing.assert_close(ours_BSH, theirs_BSH, rtol=1e-5, atol=2e-6)
+    assert Specs(pairs.spec, pipeline.task.columns["target"].spec).source.separator == pairs.separator[-1]
+
+
+def test_a_vocabulary_alone_cuts_texts_as_transformers_does(tmp_path: Path) -> None:
+    pieces = [*OF_BERT, "na", "##ive", "naive", "caf", "##e", ",", "!", "中", "文", "a", "##b", "b", "[", "mask", "]"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    texts = ["naïve café, 中文!", "AB ab", "[MASK] a", "  a\tb \u200b b", "…", "cafes"]
+    for lowercase in (True, False):
+        settings = {"do_lower_case": lowercase, "strip_accents": None, "tokenize_chinese_chars": True}
+        theirs = transformers.BertTokenizer(str(tmp_path / "vocab.txt"), do_lower_case=lowercase)
+        ours = of_wordpieces((tmp_path / "vocab.txt").read_text(), settings, len(pieces))
+        plain = [text for text in texts if "[MASK]" not in text]  # text is text here, and never a special token
+        wanted = [theirs.encode(text, add_special_tokens=False) for text in plain]
+        assert ours.encode(plain) == wanted
+
+
+def test_a_folder_is_converted_once_and_again_when_it_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign(tmp_path, "bert", "Model")
+    before = transduce.load(tmp_path).predict(TEXTS)
+    assert "converted from Hugging Face bert" in capsys.readouterr().err
+    assert [each.vector for each in transduce.load(tmp_path).predict(TEXTS)] == [each.vector for each in before]
+    assert "converted" not in capsys.readouterr().err
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert transduce.load(tmp_path).predict(TEXTS)[0].vector != before[0].vector
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("position_embedding_type", "relative_key", "expected 'absolute'; got 'relative_key'"),
+        ("is_decoder", True, "expected False; got True"),
+        ("hidden_act", "mish", 'hidden_act: expected one of relu, .*; got "mish"'),
+        ("problem_type", "regression", "expected \"single_label_classification\"; got 'regression'"),
+        ("model_type", "deberta", 'model_type = "deberta" cannot be converted'),
+    ],
+)
+def test_other_settings_are_refused(key: str, value: Any, message: str, tmp_path: Path) -> None:
+    import json
+
+    foreign(tmp_path, "bert", "Model")
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+    with pytest.raises(InputError, match=message):
+        read_foreign(tmp_path, Languages(), "bert")
+
+
+def test_a_folder_of_ctranslate2_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    name = b"WhisperSpec\0"
+    (tmp_path / "model.bin").write_bytes((6).to_bytes(4, "little") + len(name).to_bytes(2, "little") + name + bytes(40))
+    with pytest.raises(InputError, match=r"a model of CTranslate2 \(WhisperSpec\)"):
+        read_foreign(tmp_path, Languages(), "whisper")
+
+
+@pytest.mark.parametrize("head", ["ForSequenceClassification", "Model"])
+def test_convert_compares_with_transformers(head: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    from transduce.cli.convert import convert
+
+    (folder := tmp_path / "theirs").mkdir()
+    foreign(folder, "bert", head)
+    special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token", "mask_token"), OF_BERT, strict=True))
+    table = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(table | special))
+    from tokenizers import Tokenizer, processors
+
+    cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    cut.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    cut.save(str(folder / "tokenizer.json"))
+    (lines := tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    convert(folder, tmp_path / "ours.safetensors", check=lines)
+    told = capsys.readouterr().err
+    assert "transformers and Transduce on 3 lines" in told and "largest difference of" in told
+    assert ("equal labels     3 of 3" in told) == (head != "Model")
