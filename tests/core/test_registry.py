@@ -28,6 +28,7 @@ def test_known_are_the_files_of_a_room() -> None:
         "question_answering",
         "speech_recognition",
         "tagging",
+        "text_encoding",
         "tree_classification",
     } == set(known("tasks"))
 
