@@ -22,6 +22,7 @@ from transduce.data.labelled import LabelledFile
 from transduce.data.pairs.pair_data import PairData
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings
+from transduce.data.tagged import TaggedFile
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig
 from transduce.models.classifier import ClassifierConfig
@@ -38,6 +39,7 @@ from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
+from transduce.models.tagger import TaggerConfig
 from transduce.models.transformer import TransformerConfig
 from transduce.models.transformer_decoder import TransformerDecoderConfig
 from transduce.models.tree_lstm import TreeLstmConfig
@@ -55,6 +57,7 @@ from transduce.tasks.node_classification import NodeClassificationConfig, NodeCl
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
 from transduce.tasks.speech_recognition import SpeechData, SpeechRecognitionConfig
+from transduce.tasks.tagging import TaggingConfig, TaggingData
 from transduce.tasks.translation import TranslationConfig
 from transduce.tasks.tree_classification import LabelledTreeFile, TreeClassificationConfig, TreeClassificationData
 
@@ -165,6 +168,15 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[data] of tree_classification", "", TreeClassificationData),
     ("an entry of data.train, data.validation, data.test.NAME", "Trees.", LabelledTreeFile),
     (
+        '[task] kind = "tagging"',
+        "Texts to a label for each of their words: parts of speech, names of people and places, words of text without "
+        "spaces. `predict` takes a text a line and writes its labels with spaces between; `--format conll` writes a "
+        "word and its label a line, `--format entities` the spans. [A file and a recipe](tagging.md).",
+        TaggingConfig,
+    ),
+    ("[data] of tagging", "", TaggingData),
+    ("an entry of data.train, data.validation, data.test.NAME of tagging", "Words with labels.", TaggedFile),
+    (
         '[task] kind = "algorithmic"',
         "Sequences of vectors to vectors: the tasks of Graves et al. 2014. Examples are generated from the seed, so "
         "there are no files, and no [tokenizer] or [batch]. Inputs and outputs are rows of numbers as JSON.",
@@ -221,6 +233,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    (
+        '[model] kind = "tagger"',
+        "For tagging: an encoder of pieces and characters of words, and a linear-chain CRF. Settings that the chosen "
+        "encoder does not read are refused.",
+        TaggerConfig,
     ),
     ('[model] kind = "tree_lstm"', "For tree_classification.", TreeLstmConfig),
     (

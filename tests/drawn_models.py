@@ -22,6 +22,8 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.trees import Trees
 from transduce.data.columns.vectors import Vectors
+from transduce.data.columns.word_labels import WordLabels
+from transduce.data.columns.words import Words
 from transduce.data.structures.graphs import EdgeReading
 from transduce.data.structures.trees import parse_tree
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
@@ -31,6 +33,7 @@ from transduce.pipeline.pipeline import Pipeline, PredictorPipeline
 from transduce.recipe.recipe import parse_recipe
 
 LABELS = ("bad", "good", "so-so")
+TAGS = ("B-LOC", "B-PER", "I-LOC", "I-PER", "O")
 CHINESE = "这部电影很好看但是结尾太差"
 QUESTION = "ba de ?"
 STORY = "1 ba de fi.\n2 go ku.\n3 fi go ba.\n4 where ba?\t\t2"
@@ -82,6 +85,13 @@ def tree_labeller(seed: int = 1, **model: Any) -> Pipeline:
     columns: dict[str, Column] = {"source": TreeNodes.of(learnt("whitespace")), "target": NodeLabels(LABELS)}
     table = {"kind": "tree_transformer", "d_model": 12, "heads": 3, "layers": 2, "feed_forward": 8, **model}
     return made({"kind": "tree_classification"}, {"train": [{"file": "a.trees"}]}, columns, table, seed)
+
+
+def tagger(seed: int = 1, unit: str = "word", **model: Any) -> Pipeline:
+    """Names of persons and places; an LSTM with a CRF, unless `model` says otherwise."""
+    columns: dict[str, Column] = {"source": Words(learnt("bpe"), unit=unit), "target": WordLabels(TAGS, scheme="bio")}
+    table = {"kind": "tagger", "d_model": 8, "hidden": 8, "character_width": 4, "character_filters": 4, **model}
+    return made({"kind": "tagging"}, {"train": [{"file": "a.conll"}]}, columns, table, seed)
 
 
 def reader(seed: int = 1, **model: Any) -> Pipeline:

@@ -27,6 +27,8 @@ def test_known_are_the_files_of_a_room() -> None:
         "parsing",
         "question_answering",
         "speech_recognition",
+        "tagging",
+        "text_encoding",
         "tree_classification",
     } == set(known("tasks"))
 

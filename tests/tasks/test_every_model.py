@@ -22,7 +22,7 @@ from transduce.recipe.recipe import parse_recipe
 
 NARROW = {"d_model": 24, "feed_forward": 8, "layers": 1, "encoder_layers": 1, "decoder_layers": 1, "hidden": 8}
 PARTS = {"blocks": 1, "character_filters": 4, "character_width": 4, "modeling_layers": 1, "slots": 9}
-RECURRENT = ("classifier", "sentence_encoder", "span_reader", "vector_decoder")
+RECURRENT = ("classifier", "sentence_encoder", "span_reader", "tagger", "vector_decoder")
 UNREAD = {kind: {"feed_forward"} for kind in RECURRENT}
 
 
@@ -45,6 +45,7 @@ TASKS: dict[str, tuple[Callable[[], Pipeline], Any, str]] = {  # a pipeline of e
     "parsing": (drawn_models.parser, "ba de fi go", PARSED),
     "question_answering": (drawn_models.listener, STORY, "ba"),
     "speech_recognition": (speech, torch.randn(40, 8).numpy(), "ba de"),
+    "tagging": (drawn_models.tagger, "ba de fi", "B-PER I-PER O"),
     "text_encoding": (drawn_models.sentence_encoder, "ba de fi", "[0, 0, 0, 0, 0, 0, 0, 1]"),
     "translation": (translator, "ba de fi", "go ku"),
     "tree_classification": (drawn_models.tree_labeller, LABELLED, LABELLED),
@@ -61,6 +62,7 @@ SUITED = {
     "parsing": BOTH_SIDES,
     "question_answering": {"memory_network"},
     "speech_recognition": {"ctc", "rnn", "transformer"},
+    "tagging": {"tagger"},
     "text_encoding": set(),  # is not trained
     "translation": {*BOTH_SIDES, "ctc", "non_autoregressive"},
     "tree_classification": {"tree_lstm", "tree_transformer"},

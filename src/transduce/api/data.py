@@ -25,6 +25,7 @@ from transduce.core.tables import columns_of
 from transduce.data.files import fingerprint
 from transduce.data.labelled import LabelledFile
 from transduce.data.pairs.pair_files import PairFiles
+from transduce.data.tagged import TaggedFile
 from transduce.training.run_directory import NOTED, make_folder
 
 FOLDER = "data"  # of a run, for the data that it was given
@@ -89,6 +90,9 @@ def entry_of(table: Table, file: str, columns: Columns = None) -> Table:
     if reads == (LabelledFile,):
         text, label = written_keys(columns)
         return {"file": file, "text": text, "label": label}
+    if reads == (TaggedFile,):  # words, and labels, with spaces between
+        word, label = written_keys(columns)
+        return {"file": file, "word": word, "label": label}
     raise InputError(f'data: the task "{kind}" reads its examples from files: name them in the recipe\'s [data].')
 
 

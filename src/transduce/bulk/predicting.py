@@ -103,4 +103,12 @@ def as_pair(prediction: Prediction, row: Row) -> tuple[str, bool]:
     return prediction.text.replace("\n", " "), prediction.ended
 
 
-FORMS: dict[str, Callable[[Prediction, Row], Any]] = {"text": as_text, "json": as_json, "pair": as_pair}
+def as_form(form: str) -> Callable[[Prediction, Row], str]:
+    """As `Prediction.written_as` has it."""
+    return lambda prediction, row: prediction.written_as(form)
+
+
+FORMS: dict[str, Callable[[Prediction, Row], Any]] = {
+    **{"text": as_text, "json": as_json, "pair": as_pair},
+    **{f"format {each}": as_form(each) for each in ("conll", "entities", "text")},
+}

@@ -82,6 +82,14 @@ def predict(
     precision: option.Precision = "fp32",
     device: option.Device = "auto",
     as_json: option.JsonLines = False,
+    form: Annotated[
+        Literal["conll", "json", "entities", "text"] | None,
+        typer.Option(
+            "--format",
+            help="How labels of words are written. conll: a word and its label a line; json: as --json; entities: a "
+            "JSON list a line; text: of segmented text the words. Default: the labels with spaces between.",
+        ),
+    ] = None,
     draw: Annotated[
         bool,
         typer.Option(
@@ -119,6 +127,7 @@ def predict(
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
+    as_json, further = as_json or form == "json", None if form == "json" else form
     at_terminal = source is None and text is None and is_terminal(sys.stdin)
     _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
     models, search = models_and_search(model, asked)
@@ -150,13 +159,15 @@ def predict(
     )
     names, below = file.names if file else [], partial(draw_below, loaded) if draw else None
     if at_terminal:
-        _answer(loaded, options, as_json, below)
+        _answer(loaded, options, writer(as_json, draw=below, form=further))
     elif text is not None or draw:
-        _write_alone(loaded, lines, names, options, writer(as_json, text is not None, below))
+        _write_alone(loaded, lines, names, options, writer(as_json, text is not None, below, further))
     else:
-        how = {"predict": options.to_table(), "form": "json" if as_json else "text"}
+        written = f"format {further}" if further else "json" if as_json else "text"
+        how = {"predict": options.to_table(), "form": written}
         placed = _placed(loaded, models, load, how, engine == "ray", workers)
         found = _in_bulk(placed, how, _rows(lines, names if as_json else [], options.constraints), len(lines))
+        found = (line for each in found for line in each.split("\n")) if further == "conll" else found
         write_lines(found if as_json or not names else _by_name(names, found), output)
 
 
@@ -241,15 +252,16 @@ def _check(
         raise InputError(problems)
 
 
-def _answer(model: "LoadedModel", options: "PredictionOptions", as_json: bool, below: "Draw | None") -> None:
-    from transduce.cli.predictions import answer, writer
+def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") -> None:
+    """Answer lines at the terminal."""
+    from transduce.cli.predictions import answer
     from transduce.cli.text import tell
 
     def predicted(line: str) -> "list[Prediction]":
         _tell_unfamiliar(model, [line])
         return model.predict_all([line], replace(options, tell=tell))
 
-    answer(predicted, writer(as_json, draw=below))
+    answer(predicted, write)
 
 
 def _write_alone(

@@ -10,18 +10,24 @@ if TYPE_CHECKING:
 Write = Callable[["Prediction", dict[str, str]], None]  # of a prediction, and what it is called
 
 
-def writer(as_json: bool, multiline: bool = False, draw: "Callable[[Prediction], None] | None" = None) -> Write:
+def writer(
+    as_json: bool, multiline: bool = False, draw: "Callable[[Prediction], None] | None" = None, form: str | None = None
+) -> Write:
     """What writes a prediction: its text or JSON, and below it a picture.
 
     Args:
         multiline: with its line breaks and the white space around its source; else a prediction is one line.
         draw: draws the picture; None = there is none.
+        form: a further format; see `Prediction.written_as`.
     """
     from transduce.cli.text import tell, write_line, write_text
     from transduce.core.errors import InputError
 
     def write(prediction: "Prediction", named: dict[str, str]) -> None:
-        if multiline and not as_json:
+        if form:
+            for line in prediction.written_as(form).split("\n"):
+                write_line(line)
+        elif multiline and not as_json:
             write_text(surrounded(prediction))
         else:
             write_line({**named, **prediction.to_dict()} if as_json else prediction.text)

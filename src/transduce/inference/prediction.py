@@ -128,6 +128,14 @@ class Prediction:
         """What a kind of prediction tells besides, for JSON."""
         return {}
 
+    def written_as(self, form: str) -> str:
+        """The prediction as a further format of `transduce predict --format` has it.
+
+        Raises:
+            InputError: this kind of prediction has no such format.
+        """
+        raise InputError(f"--format {form} is for models that label words; this one does not. Use --json.")
+
     @property
     def seen(self) -> tuple[int, ...] | None:
         """The places of the source's tokens that the model read at once, end tokens included; None = all of them."""

@@ -125,7 +125,10 @@ class TextEncoder(nn.Module):
 
     def _encoded(self, source: Padded) -> tuple[Tensor, Tensor | None]:
         """The states (B, S, H), and of a recurrent encoder those after the last word of each direction (B, H)."""
-        embedded_BSD = self._embedded(source)
+        return self._states(self._embedded(source), source)
+
+    def _states(self, embedded_BSD: Tensor, source: Padded) -> tuple[Tensor, Tensor | None]:
+        """The same of what the encoder reads (B, S, D) for these ids."""
         if isinstance(self.encoder, Stack):
             return self.encoder.encode(embedded_BSD, source.mask()), None
         if isinstance(self.encoder, LinearStack):

@@ -9,6 +9,7 @@ from transduce.core.registry import resolve, suggest
 from transduce.metrics.bits import wrong_bits_tally
 from transduce.metrics.bleu import bleu_tally, moses_bleu_tally
 from transduce.metrics.bleu_formula import notes_bleu_tally
+from transduce.metrics.entities import entity_tally, label_accuracy_tally, label_macro_f1_tally, word_f1_tally
 from transduce.metrics.error_rate import (
     character_error_rate_tally,
     phoneme_error_rate_tally,
@@ -69,7 +70,16 @@ BIT_METRICS: dict[str, Metric] = {
     "wrong_bits": lambda rows, references, _: wrong_bits_tally(rows, references),
     "wrong_bits_per_vector": lambda rows, references, _: wrong_bits_tally(rows, references, "vector"),
 }
-KNOWN = {**METRICS, **TREE_METRICS, **BIT_METRICS}
+WORD_METRICS: dict[str, Metric] = {  # of rows of labels, one a word
+    "entity_f1": lambda rows, references, _: entity_tally(rows, references, "f1"),
+    "entity_precision": lambda rows, references, _: entity_tally(rows, references, "precision"),
+    "entity_recall": lambda rows, references, _: entity_tally(rows, references, "recall"),
+    "strict_entity_f1": lambda rows, references, _: entity_tally(rows, references, "f1", strict=True),
+    "label_accuracy": lambda rows, references, _: label_accuracy_tally(rows, references),
+    "label_macro_f1": lambda rows, references, _: label_macro_f1_tally(rows, references),
+    "word_f1": lambda rows, references, _: word_f1_tally(rows, references),
+}
+KNOWN = {**METRICS, **TREE_METRICS, **BIT_METRICS, **WORD_METRICS}
 
 
 def evaluate(

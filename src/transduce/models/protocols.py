@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from torch import Tensor
 
 from transduce.core.padded import Padded
+from transduce.layers.crf import LinearChain
 from transduce.layers.external_memory import MemoryTrace
 from transduce.layers.fused_search import FusedSearch
 
@@ -227,6 +228,21 @@ class Classifies(Protocol):
 
     def classify(self, inputs: Tree) -> Tensor:
         """Logits (B, C), or of N things of each example (B, N, C)."""
+        ...
+
+
+@runtime_checkable
+class LabelsWords(Protocol):
+    """Classifies each word of a text, and knows which labels follow each other.
+
+    crf: whether the scores of `chain` are learnt, and `classify` gives log p(y_n | x) of the whole row of labels.
+    """
+
+    crf: bool
+    chain: LinearChain
+
+    def emissions(self, inputs: Tree) -> Tensor:
+        """(B, N, C) scores of the labels of each word by itself."""
         ...
 
 

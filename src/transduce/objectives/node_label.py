@@ -1,4 +1,4 @@
-"""What a classifier of nodes is trained on: the cross-entropy of every node that has a label.
+"""What a classifier of nodes, or of words, is trained on: the cross-entropy of every one that has a label.
 
     loss = -sum_b sum_n log p(y_bn | x_b)                             (Tai et al. 2015, section 4.1)
 
@@ -40,3 +40,10 @@ class NodeCrossEntropy(Deterministic):
         normed_BNC = model.classify(batch.inputs).double().log_softmax(-1)
         each_BN = normed_BNC.gather(2, ids_BN.clamp(min=0)[..., None])[..., 0].masked_fill(~known_BN, 0.0)
         return each_BN.gather(1, (~known_BN).to(torch.int8).argsort(dim=1, stable=True))
+
+
+@dataclass(frozen=True)
+class WordCrossEntropy(NodeCrossEntropy):
+    """The same of the words of a text."""
+
+    unit: ClassVar[str] = "word"

@@ -114,6 +114,26 @@ class NodeAnswer(BaseModel):
     probability: float
 
 
+class LabelledWordAnswer(BaseModel):
+    """A word, its label and the probability of this one, and its characters [start, end) of the text."""
+
+    word: str
+    label: str
+    probability: float
+    start: int
+    end: int
+
+
+class EntityAnswer(BaseModel):
+    """Words of one kind, their characters [start, end) of the text, and the probability of their labels together."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    probability: float
+
+
 class Output(BaseModel):
     """One output. ended is false when it was cut off at its limit; log-probabilities are natural."""
 
@@ -130,6 +150,8 @@ class Output(BaseModel):
     no_answer: float | None = Field(default=None, description="The probability that the text holds no answer.")
     label: str | None = Field(default=None, description="Of a tree: the label of its root.")
     nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
+    words: list[LabelledWordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
+    entities: list[EntityAnswer] | None = Field(default=None, description="Of a tagger: the spans that labels say.")
 
 
 class AttentionAnswer(BaseModel):

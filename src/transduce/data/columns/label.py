@@ -1,4 +1,4 @@
-"""One of C labels."""
+"""One of C labels; and what rows of labels have in common, one for each of N things."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.printable import PROBLEMS, first_of, quoted
 from transduce.core.registry import suggest
+from transduce.data.collate import NodeTargets, padded
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
 
@@ -97,6 +98,36 @@ class Label(Column):
     @cached_property
     def _places(self) -> dict[str, int]:
         return {label: place for place, label in enumerate(self.labels)}
+
+
+NO_LABEL = ""  # the token of what has none
+
+
+@dataclass(frozen=True)
+class AlignedLabels(Label):
+    """A label, or none, for each of N things in a row. The id C means none."""
+
+    @property
+    def spec(self) -> ColumnSpec:
+        return ColumnSpec(self.kind, len(self.labels), ids=len(self.labels) + 1)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The labels between spaces; _ where there is none."""
+        return " ".join(name or "_" for name in self.tokens(ids))
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        return [NO_LABEL if each == len(self.labels) else self.labels[each] for each in ids]
+
+    def collate(self, rows: Sequence[Ids]) -> Any:
+        """(B, N) int64, -1 where there is none."""
+        ids = padded(rows, len(self.labels))
+        return NodeTargets(ids._replace(values=torch.where(ids.values < len(self.labels), ids.values, -1)))
+
+    collate_texts = collate
+
+    def closed(self, ids: Sequence[int]) -> list[int]:
+        """Those that there are."""
+        return [each for each in ids if each < len(self.labels)]
 
 
 def _ids(given: Any) -> bool:

@@ -29,6 +29,8 @@ class ColumnSpec(NamedTuple):
     ids: how many different ids a store holds, where they are more than `size`.
     words: of each label, its ids in the vocabulary of the source; () = they have none.
     separator: the id of the token between two texts that are read as one; -1 = there is none.
+    follows: of C labels, which may stand behind which (C + 1, C + 1), as
+        `transduce.data.structures.label_schemes.allowed_transitions` gives it; () = any may.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class ColumnSpec(NamedTuple):
     ids: int = 0
     words: tuple[tuple[int, ...], ...] = ()
     separator: int = -1
+    follows: tuple[tuple[bool, ...], ...] = ()
 
 
 class Specs(NamedTuple):

@@ -1,0 +1,266 @@
+"""From texts to a label for each of their words, by a model that labels words.
+
+A text that is longer than the model reads is read in windows that overlap by half; a word's scores are those of the
+window in which it is farthest from the edges within the text. The likeliest row of labels is that of the whole text.
+
+Shapes: B texts of a batch, N words, C labels.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from transduce.core.errors import InputError
+from transduce.data.columns import Columns
+from transduce.data.structures.label_schemes import spans_of
+from transduce.inference.batch_predictor import predict_in_batches
+from transduce.inference.batches import by_length
+from transduce.inference.likelihood import Likelihood
+from transduce.inference.prediction import Prediction
+from transduce.inference.protocols import Advance
+from transduce.layers.crf import Chain, best_rows, log_likelihood_terms, log_marginals
+from transduce.search.settings import Search
+
+Ids = NDArray[np.int32]
+
+
+class LabelledWord(NamedTuple):
+    """A word of a text, its characters [start, end), its label and the probability that it has this one."""
+
+    word: str
+    label: str
+    probability: float
+    start: int
+    end: int
+
+
+class Entity(NamedTuple):
+    """Words that together are of one kind, and the probability of their labels behind those before."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True, repr=False)
+class WordLabelPrediction(Prediction):
+    """A label for each word of a text; `text` is the labels with a space between.
+
+    tokens: the labels. token_log_probabilities: of each, given those before; they sum to `log_probability`.
+    words: of the text, in their order. entities: the spans that the labels say; none where they say none.
+    """
+
+    words: tuple[LabelledWord, ...] = ()
+    entities: tuple[Entity, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"WordLabelPrediction({self.text!r})"
+
+    def written_as(self, form: str) -> str:
+        """conll: a word and its label a line; entities: these as JSON; text: of segmented text the words."""
+        if form == "conll":
+            return "".join(f"{each.word}\t{each.label}\n" for each in self.words)
+        if form == "entities":
+            return json.dumps([each._asdict() for each in self.entities], ensure_ascii=False)
+        segmented = self.entities and not any(each.kind for each in self.entities)
+        return " ".join(each.text for each in self.entities) if segmented else self.text
+
+    def details(self) -> dict[str, Any]:
+        """The words with their labels, and the entities."""
+        return {name: [each._asdict() for each in getattr(self, name)] for name in ("words", "entities")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"source": self.source, "text": self.text, **self.details(), "log_probability": self.log_probability}
+
+
+class Row(NamedTuple):
+    """Labels of a text: the log-probability of each behind those before, and the probability of each by itself."""
+
+    ids: list[int]
+    terms: list[float]
+    probabilities: list[float]
+
+
+class WordWindow(NamedTuple):
+    """The words [start, end) of a text, which are read at once; `row` is their part of its row."""
+
+    text: int
+    start: int
+    end: int
+    row: Ids
+
+
+@dataclass(frozen=True)
+class WordLabelPredictor:
+    """Each word its label; see `transduce.inference.protocols.Predictor`.
+
+    longest: the most pieces that are read at once.
+    """
+
+    columns: Columns
+    longest: int = 1 << 24
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        labels = self.columns["target"]
+        object.__setattr__(self, "names", tuple(labels.tokens(range(labels.spec.size))))
+
+    def predict(
+        self,
+        model: Any,
+        texts: Sequence[str],
+        settings: Search | None = None,
+        batch_size: int = 64,
+        advance: Advance | None = None,
+    ) -> list[WordLabelPrediction]:
+        """One a text, in their order; there is nothing to search, so `settings` mean nothing.
+
+        A text without words is answered by an empty one.
+        """
+
+        found = self._best(model, self._scores(model, texts, batch_size, advance), batch_size)
+        return [self._prediction(text, each) for text, each in zip(texts, found, strict=True)]
+
+    def _best(self, model: Any, scores: Sequence[Tensor], batch_size: int) -> list["Row"]:
+        """The likeliest labels of each text, of which these are the scores (N, C)."""
+        found, lengths = dict.fromkeys(range(len(scores)), Row([], [], [])), [len(each) for each in scores]
+        chain = _chain(model)
+        for places in by_length(lengths, batch_size):
+            if taken := [place for place in places if lengths[place]]:
+                length_B = torch.tensor([lengths[place] for place in taken])
+                scores_BNC = pad_sequence([scores[place] for place in taken], batch_first=True)
+                ids_BN = best_rows(scores_BNC, length_B, chain)
+                terms_BN = _terms(model, scores_BNC, ids_BN, length_B, chain)
+                normed_BNC = log_marginals(scores_BNC, length_B, chain) if model.crf else scores_BNC.log_softmax(2)
+                own_BN = normed_BNC.gather(2, ids_BN[..., None])[..., 0].exp()
+                rows = zip(taken, length_B, *(each.tolist() for each in (ids_BN, terms_BN, own_BN)), strict=True)
+                found |= {place: Row(ids[:n], terms[:n], own[:n]) for place, n, ids, terms, own in rows}
+        return [found[place] for place in range(len(scores))]
+
+    def score(
+        self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None
+    ) -> list[Likelihood]:
+        """The probability of the labels of each (text, labels), word by word, given the labels before.
+
+        Raises:
+            InputError: not as many labels as words, or unknown ones; all are named.
+        """
+        labels, problems = self.columns["target"], []
+        rows = [labels.ids(said.split(" ") if said else []) for _, said in pairs]
+        scores = self._scores(model, [text for text, _ in pairs], batch_size, advance)
+        for number, (row, scores_NC) in enumerate(zip(rows, scores, strict=True), 1):
+            if len(row) != len(scores_NC):
+                problems.append(f"pair {number}: {len(scores_NC)} words and {len(row)} labels.")
+            elif len(self.names) in row:
+                wrong = pairs[number - 1][1].split(" ")[row.index(len(self.names))]
+                problems.append(f'pair {number}: "{wrong[:40]}" is no label of this model.')
+        if problems:
+            raise InputError(problems)
+        return [self._likelihood(model, *each) for each in zip(rows, scores, strict=True)]
+
+    def _likelihood(self, model: Any, row: list[int], scores_NC: Tensor) -> Likelihood:
+        if not row:
+            return Likelihood(0.0, 0, (), (), "word")
+        ids_1N, length_1 = torch.tensor([row]), torch.tensor([len(row)])
+        terms_N = _terms(model, scores_NC[None], ids_1N, length_1, _chain(model))[0]
+        names = tuple(self.names[each] for each in row)
+        return Likelihood(float(terms_N.sum()), len(row), names, tuple(terms_N.tolist()), "word")
+
+    def _prediction(self, text: str, row: "Row") -> WordLabelPrediction:
+        names, terms = tuple(self.names[each] for each in row.ids), row.terms
+        bounds = self.columns["source"].bounds(text)  # type: ignore[attr-defined]
+        words = tuple(
+            LabelledWord(text[start:end], name, probability, start, end)
+            for (start, end), name, probability in zip(bounds, names, row.probabilities, strict=True)
+        )
+        entities = []
+        for first, last, kind in self._spans(names):
+            start, end = bounds[first][0], bounds[last - 1][1]
+            entities.append(Entity(kind, text[start:end], start, end, exp(sum(terms[first:last]))))
+        total = sum(terms)
+        return WordLabelPrediction(
+            text, " ".join(names), total, total, names, tuple(terms), words=words, entities=tuple(entities)
+        )
+
+    def _spans(self, names: Sequence[str]) -> list[Any]:
+        """The spans that labels of a scheme say."""
+        return spans_of(names) if self.columns["target"].scheme != "none" else []  # type: ignore[attr-defined]
+
+    def _scores(self, model: Any, texts: Sequence[str], batch_size: int, advance: Advance | None) -> list[Tensor]:
+        """The scores (N, C) of the words of each text, in fp64, on the processor."""
+        reads, size = self.columns["source"], self.columns["source"].spec.size
+        rows = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+        listed = [each for place, row in enumerate(rows) for each in windows(place, row, size, self.longest)]
+
+        def run(inputs: Any) -> list[Tensor]:
+            return [*model.emissions(inputs).double().cpu()]
+
+        given = [each.row for each in listed]
+        each_NC = predict_in_batches(model, given, reads.collate_texts, run, map(len, given), batch_size)
+        if advance:
+            advance(len(texts))
+        return _joined(rows, size, listed, each_NC, len(self.names))
+
+
+def windows(text: int, row: Ids, size: int, longest: int) -> list[WordWindow]:
+    """What of a row is read at once: all of it, or as many words as have `longest` pieces, from every half of these on.
+
+    A word of more pieces is read from its first ones.
+
+    Args:
+        size: of the vocabulary, from which on ids are first pieces.
+    """
+    firsts = np.flatnonzero(row >= size).tolist()
+    if len(row) <= longest:
+        return [WordWindow(text, 0, len(firsts), row)] if firsts else []
+    bounds, found, start = [*firsts, len(row)], list[WordWindow](), 0
+    while True:
+        end = start + 1
+        while end < len(firsts) and bounds[end + 1] - bounds[start] <= longest:
+            end += 1
+        found.append(WordWindow(text, start, end, row[bounds[start] : bounds[end]][:longest]))
+        if end == len(firsts):
+            return found
+        start += max(1, (end - start) // 2)
+
+
+def _joined(
+    rows: Sequence[Ids], size: int, listed: Sequence[WordWindow], each_NC: Sequence[Tensor], labels: int
+) -> list[Tensor]:
+    """The scores (N, C) of each text from those of its windows."""
+    counts = [int((row >= size).sum()) for row in rows]
+    found = [torch.zeros(count, labels, dtype=torch.float64) for count in counts]
+    nearest = [torch.full((count,), -1) for count in counts]
+    for window, scores_NC in zip(listed, each_NC, strict=True):
+        words = torch.arange(window.start, window.end)
+        left = words - window.start if window.start else torch.full_like(words, 1 << 30)
+        right = window.end - 1 - words if window.end < counts[window.text] else torch.full_like(words, 1 << 30)
+        far = torch.minimum(left, right)
+        better = far > nearest[window.text][words]
+        nearest[window.text][words[better]] = far[better]
+        found[window.text][words[better]] = scores_NC[: len(words)][better]
+    return found
+
+
+def _terms(model: Any, scores_BNC: Tensor, ids_BN: Tensor, length_B: Tensor, chain: Chain) -> Tensor:
+    """(B, N): the log-probability of each label, with a CRF behind those before."""
+    if model.crf:
+        return log_likelihood_terms(scores_BNC, ids_BN, length_B, chain)
+    return scores_BNC.log_softmax(2).gather(2, ids_BN[..., None])[..., 0]
+
+
+def _chain(model: Any) -> Chain:
+    """The scores of neighbouring labels, in fp64, on the processor."""
+    with torch.inference_mode():
+        return Chain(*(each.cpu() for each in model.chain.chain(torch.float64)))
