@@ -9,6 +9,7 @@ import torch
 
 import transduce
 from transduce.core.errors import InputError
+from transduce.interop.import_encoder import _scheme
 from transduce.interop.import_tokenizer import of_wordpieces
 from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
@@ -126,12 +127,32 @@ def types_of(ids: list[int], passage: Any) -> list[int]:
     return [0] * asked + [1] * (len(ids) - asked)
 
 
-@pytest.mark.parametrize("head", ["ForMaskedLM", "ForTokenClassification"])
-def test_a_head_that_is_not_read_is_told(head: str, tmp_path: Path) -> None:
-    foreign(tmp_path, "bert", head)
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.inference_mode()
+def test_labels_of_words_are_equal(family: str, tmp_path: Path) -> None:
+    """Each word has those of its first piece."""
+    model = foreign(tmp_path, family, "ForTokenClassification")
+    pipeline = transduce.load(tmp_path)
+    column = pipeline.task.columns["source"]
+    for text in TEXTS:
+        inputs = column.collate([np.asarray(*column.encode([text]), np.int32)])
+        assert torch.equal(inputs.pieces.values, read(tmp_path, text))
+        theirs_NC = model(inputs.pieces.values).logits[0, inputs.firsts.values[0]]
+        torch.testing.assert_close(pipeline.model.classify(inputs)[0], theirs_NC, rtol=1e-5, atol=1e-5)
+        said = pipeline.predict([text])[0].text.split(" ")
+        assert said == [f"LABEL_{each}" for each in theirs_NC.argmax(1).tolist()]
+
+
+def test_labels_keep_to_their_scheme_but_where_spans_begin_inside() -> None:
+    assert _scheme(("O", "B-PER", "I-PER", "B-LOC")) == "bio"
+    assert _scheme(("O", "B-PER", "I-PER", "I-LOC")) == "none"
+    assert _scheme(("NOUN", "VERB")) == "none"
+
+
+def test_a_head_that_is_not_read_is_told(tmp_path: Path) -> None:
+    foreign(tmp_path, "bert", "ForMaskedLM")
     imported = read_foreign(tmp_path, Languages(), "bert")
-    left = {"ForMaskedLM": "cls", "ForTokenClassification": "classifier"}[head]
-    assert imported.notes == (f"left out: {left}, which this model does not need.",)
+    assert imported.notes == ("left out: cls, which this model does not need.",)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])

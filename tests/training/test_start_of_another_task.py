@@ -144,3 +144,18 @@ def test_what_was_started_is_trained_and_used(labelled: Path, classifier: Path) 
 
 def test_the_model_of_a_task_that_names_none_suits_it(labelled: Path) -> None:
     assert recipe(labelled, "two", "none").model.kind == "classifier"
+
+
+def test_a_tagger_starts_from_a_classifier(labelled: Path, classifier: Path) -> None:
+    """Words are cut by its tokenizer and stand between its tokens; characters are not read, as nothing learnt them."""
+    (labelled / "words.conll").write_text("".join(f"{place % 10} {'XY'[place % 2]}\n\n" for place in range(40)))
+    path = labelled / "tagger.toml"
+    text = RECIPE.format(root=labelled, name="words", start=classifier).replace("classification", "tagging")
+    path.write_text(text.replace("words.tsv", "words.conll"))
+    task, begins, told = begun(made := load_recipe(path))
+    weights = load_model_file(classifier).weights
+    assert made.model.kind == "tagger" and made.model.encoder == "transformer" and made.model.filters == 0
+    read = [name for name in begins if name.startswith(("encoder.", "source_embedding."))]
+    assert read and all(torch.equal(begins[name], weights[name]) for name in read)
+    assert task.columns["source"].after == ("</s>",) and task.columns["target"].labels == ("X", "Y")
+    assert "new: output" in told[0]

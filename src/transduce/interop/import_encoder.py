@@ -7,13 +7,13 @@
 | `electra` | the same; narrow embeddings are widened | the same | the same with gelu |
 | `roberta`, `xlm-roberta`, `camembert` | learned, from row 2 | `<s> x </s>` | the same with tanh |
 
-A folder with a head for labels of texts becomes a classifier, one with a head for spans a `span_reader`. Any other
-becomes a `sentence_encoder`, whose head is left out, which is told.
+A folder with a head for labels of texts becomes a classifier, one for labels of words a `tagger`, and one for spans a
+`span_reader`. Any other becomes a `sentence_encoder`, whose head is left out, which is told.
 
 Shapes: D model width, T positions, V vocabulary.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,9 @@ from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.columns.text_vector import TextVector
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.word_labels import WordLabels
+from transduce.data.columns.words import Words
+from transduce.data.structures.label_schemes import scheme_of
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import ACTIVATIONS, Weights, affine
@@ -147,6 +150,11 @@ def _head(
     if _has_head(folder, "ForSequenceClassification"):
         model = _classifier(folder, tensors, weights)
         return EncoderHead({"kind": "classification"}, limits, model, source, Label(_labels(folder)))
+    if _has_head(folder, "ForTokenClassification"):
+        affine(tensors, weights, "classifier", "output")
+        words, labels, model = _words(source), _labels(folder), {"kind": "tagger", "crf": False}
+        target = WordLabels(labels, scheme=_scheme(labels))
+        return EncoderHead({"kind": "tagging"}, {**limits, "unit": words.unit}, model, words, target)
     if _has_head(folder, "ForQuestionAnswering"):
         reads = QuestionContext(source.tokenizer, ends=True, before=source.before, between=source.between)
         return EncoderHead(_windows(longest), {}, _pointer(tensors, weights), reads, Span())
@@ -157,6 +165,19 @@ def _source(tokenizer: Tokenizer, twice: bool) -> Tokens:
     """What is read, a token before it. twice: two end tokens stand between texts."""
     start, end = tokenizer.tokens([tokenizer.start, tokenizer.end])
     return Tokens(tokenizer, ends=True, before=(start,), between=(end, end) if twice else ())
+
+
+def _words(source: Tokens) -> Words:
+    """The words of raw text, punctuation apart, as such models saw it in training."""
+    end = tuple(source.tokenizer.tokens([source.end]))
+    return Words(source.tokenizer, before=source.before, after=end, unit="split")
+
+
+def _scheme(labels: Sequence[str]) -> str:
+    """The scheme by which labels follow each other; "none" where a span may begin with I-, as in IOB1."""
+    begin, inside = ({each[2:] for each in labels if each.startswith(letter)} for letter in ("B-", "I-"))
+    found = scheme_of(labels)
+    return "none" if found == "bio" and inside - begin else found
 
 
 def _has_head(folder: ForeignFolder, name: str) -> bool:

@@ -22,6 +22,8 @@ from transduce.layers.crf import LinearChain, log_marginals
 from transduce.layers.text_encoder import TextEncoder, TextEncoderConfig
 from transduce.layers.word_embedding import CharacterConvolution
 
+FILTERS = 64  # over the characters of a word, where nobody says how many
+
 
 class TaggerConfig(TextEncoderConfig):
     """What reads, and the sizes and parts of `StackConfig`, which are mostly a Transformer's."""
@@ -40,10 +42,17 @@ class TaggerConfig(TextEncoderConfig):
     """A word is read from its first piece, or as the mean of all."""
     character_width: int = Field(default=32, ge=1)
     """Width of a character's embedding."""
-    character_filters: int = Field(default=64, ge=0)
-    """Filters over the characters of a word; 0 = models see pieces alone."""
+    character_filters: int | None = Field(default=None, ge=0)
+    """Filters over the characters of a word; 0 = models see pieces alone. Unset: 64, but 0 with a Transformer, whose
+    pieces are mostly pretrained."""
     character_kernel: int = Field(default=3, ge=1)
     """How many characters a filter sees; an odd number."""
+
+    @property
+    def filters(self) -> int:
+        """Those over the characters of a word."""
+        usual = 0 if self.encoder == "transformer" else FILTERS
+        return usual if self.character_filters is None else self.character_filters
 
     @field_validator("character_kernel")
     @classmethod
@@ -67,7 +76,7 @@ class Tagger(TextEncoder):
         super().__init__(config, source)
         width = config.embedding_width or config.d_model
         self.reads_first = config.pieces == "first"
-        self.spelled = Spelled(config, source.characters, width) if config.character_filters else None
+        self.spelled = Spelled(config, source.characters, width) if config.filters else None
         self.output = nn.Linear(config.width, target.size)
         self.crf = bool(target.follows) if config.crf is None else config.crf
         self.chain = LinearChain(target.size, target.follows, learned=self.crf)
@@ -106,7 +115,7 @@ class Spelled(nn.Module):
 
     def __init__(self, config: TaggerConfig, characters: int, width: int) -> None:
         super().__init__()
-        filters = config.character_filters
+        filters = config.filters
         self.convolution = CharacterConvolution(characters, config.character_width, filters, config.character_kernel)
         self.output = nn.Linear(filters, width)
 

@@ -119,6 +119,7 @@ class Tagging(LabelTask):
     Data = TaggingData
     kinds: ClassVar[dict[str, str]] = {"source": "words", "target": "word_labels"}
     default_model = "tagger"
+
     fingerprints = staticmethod(named_files)
     never_split = True
     any_output = "O"

@@ -24,7 +24,7 @@ SIDES = {"target_embedding": "target", "source_embedding": "source", "output": "
 
 
 LearnColumns = Callable[[TokenizerConfig], Columns]
-HEADS = ("output.", "pooler.", "crf.")  # of models that label: weights that belong to one set of labels
+HEADS = ("output.", "pooler.", "chain.")  # of models that label: weights that belong to one set of labels
 READS = ("source_embedding.", "encoder.", "token_types.", "widen.")  # of models that read a text
 
 

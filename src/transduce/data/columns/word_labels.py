@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from transduce.core.errors import InputError
 from transduce.data.columns.label import AlignedLabels, Label
-from transduce.data.columns.protocols import ColumnSpec
+from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.structures.label_schemes import SCHEMES, allowed_transitions
 
 
@@ -28,6 +28,10 @@ class WordLabels(AlignedLabels):
         if scheme not in SCHEMES:
             raise InputError(f"the model file's column of labels: expected a scheme of {', '.join(SCHEMES)}.")
         return cls(Label.from_dict(table).labels, scheme=scheme)
+
+    def covers(self, other: Column) -> bool:
+        """Whether it has all labels of `other`, of the same scheme."""
+        return super().covers(other) and isinstance(other, WordLabels) and self.scheme == other.scheme
 
     def to_dict(self) -> dict[str, Any]:
         """The labels in the order of their ids, and their scheme."""
