@@ -115,6 +115,14 @@ def test_lengths_of_speech_are_frames(kind: str) -> None:
     assert measure_growth(recipe(), [4, 8])["unit"] == "token"
 
 
+OF_TEXTS = {  # kinds of models whose encoder is chosen, with a task and a file of each
+    "classifier": ("classification", "a.tsv"),
+    "sentence_encoder": ("text_encoding", "a.txt"),
+    "span_reader": ("extractive_qa", "a.json"),
+    "tagger": ("tagging", "a.bio"),
+}
+
+
 def test_the_table_of_the_textbooks() -> None:
     assert [(row.name, row.layer, row.sequential) for row in COMPLEXITIES[:3]] == [
         ("CNN", "O(k n d²)", "O(1)"),
@@ -127,9 +135,7 @@ def test_the_table_of_the_textbooks() -> None:
     assert paths["Transformer"] == "O(1)"
     assert complexity_of("transformer_decoder") == complexity_of("transformer")
     assert complexity_of("my_file:MyModel") is None
-    assert all(
-        complexity_of(kind) for kind in known("models") if kind not in {"classifier", "tagger", "vector_decoder"}
-    )
+    assert all(complexity_of(kind) for kind in known("models") if kind not in {*OF_TEXTS, "vector_decoder"})
     assert complexity_of("vector_decoder", "recurrent") == complexity_of("rnn")
     assert complexity_of("tree_transformer", "flat") == complexity_of("transformer")
     assert complexity_of("classifier", "recurrent") == complexity_of("rnn")
@@ -157,8 +163,9 @@ def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     sizes = {"d_model": 16, "heads": 2, "feed_forward": 16, "hidden": 16, "layers": 1}
     model = {key: value for key, value in sizes.items() if key in fields} | {"kind": kind}
     model |= {key: 1 for key in ("encoder_layers", "decoder_layers") if key in fields}
-    if kind in ("classifier", "tagger"):
-        task, files = ("classification", {"file": "a.tsv"}) if kind == "classifier" else ("tagging", {"file": "a.bio"})
+    if kind in OF_TEXTS:
+        task, file = OF_TEXTS[kind]
+        files = {"file": file}
         model = {key: value for key, value in model.items() if key not in ("heads", "feed_forward")}
     elif kind in ("bidaf", "qanet"):
         task, files = "extractive_qa", {"file": "a.json"}

@@ -290,7 +290,7 @@ def test_a_text_is_embedded_alone_as_in_a_batch(pooling: str, normalize: bool) -
     specs = SPECS._replace(target=ColumnSpec("text_vector", 8))
     model = SentenceEncoder(SentenceEncoderConfig.model_validate(table), specs).eval()
     values_BS, lengths_B = torch.randint(1, 20, (3, 6)), torch.tensor([6, 2, 4])
-    vectors_BH = model.embed(Padded(values_BS, lengths_B))
+    vectors_BH = model.embed_text(Padded(values_BS, lengths_B))
     for row, length in enumerate(lengths_B.tolist()):
         states_SH = model.encode(Padded(values_BS[row : row + 1, :length], lengths_B[row : row + 1])).values[0]
         expected_H = {"mean": states_SH.mean(0), "max": states_SH.amax(0), "first": states_SH[0]}[pooling]

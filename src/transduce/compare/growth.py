@@ -26,7 +26,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import Column, ColumnSpec, Specs
 from transduce.data.columns.protocols import column_class, random_tokens
-from transduce.models.protocols import Aligns, Classifies, Fills, HoldsParts, Points, Processes
+from transduce.models.protocols import Aligns, Classifies, Embeds, Fills, HoldsParts, Points, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import random_numbers
@@ -130,8 +130,8 @@ def _pass(model: nn.Module, length: int, reads: type[Column] | None) -> Callable
 
 def _logits(model: nn.Module, source: Any, target: Padded) -> Tensor:
     """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
-    if isinstance(model, Classifies):
-        return model.classify(source)
+    if isinstance(model, Classifies | Embeds):
+        return model.classify(source) if isinstance(model, Classifies) else model.embed_text(source)
     if isinstance(model, Points):
         return torch.cat(model.point(source), -1)
     if isinstance(model, Processes):

@@ -53,7 +53,7 @@ class EmbeddingPredictor:
         encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
 
         def run(inputs: Any) -> Any:
-            return model.embed(inputs).float().cpu().numpy()
+            return model.embed_text(inputs).float().cpu().numpy()
 
         found = predict_in_batches(
             model, encoded, reads.collate_texts, run, map(len, encoded), batch_size, counting(advance)

@@ -94,7 +94,7 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     if isinstance(model, Classifies):
         logits_TV = model.classify(source).flatten(0, -2)
     elif isinstance(model, Embeds):
-        logits_TV = model.embed(source)[:, :0]  # it says nothing of tokens
+        logits_TV = model.embed_text(source)[:, :0]  # it says nothing of tokens
     elif isinstance(model, Points):
         logits_TV = torch.cat(model.point(source))
     elif isinstance(model, Aligns):

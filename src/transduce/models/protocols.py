@@ -316,6 +316,6 @@ class Points(Protocol):
 class Embeds(Protocol):
     """Gives a whole text one vector."""
 
-    def embed(self, inputs: Tree) -> Tensor:
+    def embed_text(self, inputs: Tree) -> Tensor:
         """(B, H)."""
         ...

@@ -43,7 +43,7 @@ class SentenceEncoder(TextEncoder):
         super().__init__(config, specs.source)
         self.pooling, self.normalize = config.pooling, config.normalize
 
-    def embed(self, inputs: Padded) -> Tensor:
+    def embed_text(self, inputs: Padded) -> Tensor:
         """(B, H)."""
         pooled_BH = pooled(self.encode(inputs), self.pooling)
         return F.normalize(pooled_BH, dim=-1) if self.normalize else pooled_BH
