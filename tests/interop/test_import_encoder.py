@@ -258,3 +258,24 @@ def test_convert_compares_with_transformers(head: str, tmp_path: Path, capsys: p
     told = capsys.readouterr().err
     assert "transformers and Transduce on 3 lines" in told and "largest difference of" in told
     assert ("equal labels     3 of 3" in told) == (head != "Model")
+
+
+def test_a_folder_is_served_and_explored(tmp_path: Path) -> None:
+    """Where a model is named, the folder itself stands; the page in one file shows the encoder's attention."""
+    import json
+
+    from forked import transduce as command
+    from served import serving
+
+    (folder := tmp_path / "theirs").mkdir()
+    foreign(folder, "bert", "Model")
+    with serving([folder]) as server:
+        [made] = server.post("/v1/predict", texts=TEXTS[:1]).json()["predictions"]
+    [alone] = transduce.load(folder).predict(TEXTS[:1])
+    assert made["vector"] == pytest.approx(list(alone.vector), abs=1e-6)
+    page = tmp_path / "page.html"
+    command(tmp_path, "explore", folder, "--file", page, "--text", TEXTS[0])
+    assert '"encoder"' in page.read_text() and "[CLS]" in page.read_text()
+    assert (
+        json.loads(command(tmp_path, "predict", folder, "--text", TEXTS[0], "--json").out)["vector"] == made["vector"]
+    )

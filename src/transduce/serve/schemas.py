@@ -152,6 +152,7 @@ class Output(BaseModel):
     nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
     words: list[LabelledWordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
     entities: list[EntityAnswer] | None = Field(default=None, description="Of a tagger: the spans that labels say.")
+    vector: list[float] | None = Field(default=None, description="Of a sentence encoder: the vector of the text.")
 
 
 class AttentionAnswer(BaseModel):
