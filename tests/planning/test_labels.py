@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import transduce
 from forked import transduce as command
 from transduce.core.errors import InputError
 from transduce.data.labelled import LabelledFile
@@ -257,6 +258,20 @@ def labelled_texts(count: int) -> tuple[list[str], list[str]]:
         words[draw.randrange(7)] = draw.choice(TELLING[name])
         made.append(" ".join(words))
     return made, names
+
+
+@pytest.mark.usefixtures("briefly_measured")
+def test_python_trains_on_labelled_texts_that_it_holds(tmp_path: Path) -> None:
+    made, names = labelled_texts(100)
+    examples = [{"text": text, "label": name} for text, name in zip(made, names, strict=True)]
+    small = {"training.updates": 3, "model.d_model": 8, "model.hidden": 8, "task.baseline": False}
+    trained = train(tmp_path / "run", examples[:80], examples[80:], small)
+    assert trained.report["tests"]["test"]["scores"].keys() == {"accuracy", "macro_f1"}
+    assert trained.model.predict("the plot is awful").label in TELLING
+
+
+def train(run: Path, data: Any, test: Any, overrides: dict[str, Any]) -> Any:
+    return transduce.train(run=run, data=data, test=test, task="classification", overrides=overrides, quiet=True)
 
 
 def test_a_table_is_trained_from_end_to_end_and_fine_tuned(tmp_path: Path) -> None:

@@ -132,8 +132,8 @@ def train(
         data: examples, in the place of all files that the recipe names: (source, target) pairs of texts, mappings with
             these keys (or text and label), in a list or a generator; a table of pandas, polars or pyarrow; a data set
             of Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
-            and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs alone, or
-            a path as `source` takes it.
+            and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs, or
+            labelled texts with task="classification", or a path as `source` takes it.
         source, target: without a recipe: both sides, as lists of texts or as files with one text a line. Or `source`
             alone, a file or a folder with both sides, as the command's option --source takes it.
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the

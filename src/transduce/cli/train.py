@@ -62,11 +62,10 @@ def train(
     """Train the model that a recipe describes, or the best one for your data.
 
         transduce train --source train.en --target train.sw
-        transduce train reviews.csv
 
-    Without a recipe, everything is decided from the data and the speed of this machine, and told first.
-    `transduce train my.toml` trains a recipe. The same command continues a training that was stopped. Text pairs are
-    examined first, as `transduce doctor` does.
+    Without a recipe, everything is decided from the data and the speed of this machine, and told first; a table of
+    texts with labels trains a classifier. `transduce train my.toml` trains a recipe. The same command continues a
+    training that was stopped. Text pairs are examined first, as `transduce doctor` does.
     """
     from transduce.core.trust import allow_code
     from transduce.recipe.recipe import load_recipe, load_run_recipe
