@@ -13,21 +13,22 @@ from typing import Any
 
 from rich.console import Console
 
-from transduce.api.data import FOLDER, adopt, named_columns, pair_columns, parts_of, staged, with_data
-from transduce.api.examples import Columns
+from transduce.api.data import FOLDER, adopt, entry_of, named_columns, pair_columns, parts_of, staged, with_data
+from transduce.api.examples import Columns, written_keys
 from transduce.core.cache import cache_folder
 from transduce.core.errors import InputError
 from transduce.core.overrides import set_key
 from transduce.core.tables import columns_of
 from transduce.core.trust import allow_code
 from transduce.data.files import fingerprint
-from transduce.data.pairs.inputs import HELD_OUT, Named, names_data, resolve_inputs
+from transduce.data.pairs.inputs import HELD_OUT, Named, names_data
 from transduce.data.pairs.languages import parse_languages
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.planned_run import planned_run, tell_taken
 from transduce.planning.promise import parse_minutes
+from transduce.planning.recognition import planner_of
 from transduce.recipe.recipe import Recipe, Table, is_users_own, parse_recipe, read_table, with_model_to_start_from
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.console import make_console
@@ -105,6 +106,7 @@ def train(
     languages: "str | tuple[str, str] | None" = None,
     validation: Any = None,
     test: Any = None,
+    task: str | None = None,
     time: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     callbacks: Iterable[Callback] = (),
@@ -130,8 +132,8 @@ def train(
         data: examples, in the place of all files that the recipe names: (source, target) pairs of texts, mappings with
             these keys (or text and label), in a list or a generator; a table of pandas, polars or pyarrow; a data set
             of Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
-            and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs alone, or
-            a path as `source` takes it.
+            and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs, or
+            labelled texts with task="classification", or a path as `source` takes it.
         source, target: without a recipe: both sides, as lists of texts or as files with one text a line. Or `source`
             alone, a file or a folder with both sides, as the command's option --source takes it.
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
@@ -140,6 +142,8 @@ def train(
         languages: without a recipe: those of source and target, such as "en-sw", where file names do not say them.
         validation, test: without a recipe: held-out pairs, as `source` or `data` names those to train on; of two files,
             both paths in a tuple. None = some of the training pairs, which are not trained on.
+        task: without a recipe: "classification" (texts with labels) or "translation" (pairs of texts). None = as the
+            table looks; examples that a program holds are pairs.
         time: without a recipe: what training and tests may take, such as "2h" or "90m". None = as long as the data
             deserves, an hour at most.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
@@ -167,12 +171,12 @@ def train(
             source = _in_its_place(recipe, source)
             given = _overridden({}, overrides or {})
             held_out = {"validation": validation, "test": test}
-            asked = Asked(data, source, target, columns, languages, held_out, time, overrides or {}, given, since)
+            asked = Asked(data, source, target, columns, languages, held_out, time, overrides or {}, given, since, task)
             plan, folder = planned(asked, None if run is None else Path(run), display, force)
             resolved = plan.recipe
         else:
             held_out = {"validation": validation, "test": test}
-            _refuse_planning(source=source, target=target, languages=languages, **held_out, time=time)
+            _refuse_planning(source=source, target=target, languages=languages, **held_out, task=task, time=time)
             resolved, folder = _prepared(*_table(recipe, overrides or {}, trust_code), run, data, columns, shown, force)
         display.watch = _watching(resolved, [*callbacks])
         report = train_recipe(resolved, folder, display)
@@ -336,6 +340,7 @@ class Asked:
     overrides: Mapping[str, Any]
     given: Table
     since: float
+    task: str | None = None
 
 
 def is_data(recipe: Any) -> bool:
@@ -384,8 +389,10 @@ def _of_files(asked: Asked, run: Path | None, display: Display, force: bool) -> 
     target = None if asked.target is None else Path(asked.target)
     columns = () if one is None else (one,)
     validation, test = (_two_sides(part, asked.held_out.get(part)) for part in HELD_OUT)
-    named = Named(Path(asked.source), target, columns, other, None, None, _languages(asked), *validation, *test)
-    folder = run or default_run(resolve_inputs(named).name)
+    named = Named(
+        Path(asked.source), target, columns, other, None, None, _languages(asked), *validation, *test, task=asked.task
+    )
+    folder = run or default_run(planner_of(named).inputs.name)
     return _planned(folder, named, asked, {}, display, force), folder
 
 
@@ -408,11 +415,14 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
                 raise InputError(problems)
             adopt(run, files)
         paths = {name: run / FOLDER / f"{name}.jsonl" for name in parts}
-        keys = pair_columns(columns)
-        others = {name: {"file": path.name, **keys} for name, path in paths.items() if name != "train"}
+        kind: Table = {"task": {"kind": asked.task or "translation"}}
+        others = {name: entry_of(kind, path.name, columns) for name, path in paths.items() if name != "train"}
         given = {**asked.given, "data": {**others, **asked.given.get("data", {})}} if others else asked.given
-        own, target = ((keys["source_column"],), keys["target_column"]) if keys else ((), None)
-        named = Named(paths["train"], None, own, target, languages=_languages(asked), root=run / FOLDER)
+        text, label = written_keys(columns)
+        own, target = ((text,), label) if pair_columns(columns) or asked.task == "classification" else ((), None)
+        named = Named(
+            paths["train"], None, own, target, languages=_languages(asked), root=run / FOLDER, task=asked.task
+        )
         prints = {name: fingerprint(path) for name, path in paths.items()}
         return _planned(run, named, replace(asked, given=given), prints, display, force), run
 

@@ -56,6 +56,19 @@ Test = Annotated[
     ),
 ]
 TestTarget = Annotated[Path | None, typer.Option(help="The targets beside --test, one a line.")]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        help="What to learn from a table, where it is not recognised: classification (texts with labels) or "
+        "translation (pairs of texts)."
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        help="A model to fine-tune: its file, its run, or a folder of Hugging Face. The same as training.start."
+    ),
+]
 Time = Annotated[
     str | None,
     typer.Option(help="The time that training and tests may take, as in 2h or 90m. By default an hour at most."),
@@ -74,6 +87,7 @@ def named_files(
     validation_target: Path | None = None,
     test: Path | None = None,
     test_target: Path | None = None,
+    task: str | None = None,
 ) -> "Named":
     """What the options name. Raises InputError for languages that are none."""
     from transduce.data.pairs.inputs import Named
@@ -83,4 +97,9 @@ def named_files(
     to = None if target_column is None else column(target_column)
     named = parse_languages(languages) if languages else None
     held_out = validation, validation_target, test, test_target
-    return Named(source, target, columns, to, source_separator, separator, named, *held_out)
+    return Named(source, target, columns, to, source_separator, separator, named, *held_out, task=task)
+
+
+def with_start(overrides: list[str], start: str | None) -> list[str]:
+    """The keys that were given, with the model that training starts from."""
+    return overrides if start is None else [*overrides, f"training.start={start}"]

@@ -25,6 +25,8 @@ def new(
     validation_target: data_files.ValidationTarget = None,
     test: data_files.Test = None,
     test_target: data_files.TestTarget = None,
+    task: data_files.Task = None,
+    start: data_files.Start = None,
     time: data_files.Time = None,
     device: options.Device = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file of this name.")] = False,
@@ -60,11 +62,11 @@ def new(
     use_device(device)
     held_out = validation, validation_target, test, test_target
     named = data_files.named_files(
-        source, target, source_column, target_column, source_separator, separator, languages, *held_out
+        source, target, source_column, target_column, source_separator, separator, languages, *held_out, task
     )
     minutes = parse_minutes(time) if time else None
     console = make_console()
-    given = apply_overrides({}, overrides or [])
+    given = apply_overrides({}, data_files.with_start(overrides or [], start))
     allow_code(given)
     plan = make_plan(named, given, minutes, Display(console), file.stem, force=True)  # training refuses
     console.print(decisions_table(plan))

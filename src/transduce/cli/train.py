@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def train(
     recipe: Annotated[
         str | None,
-        typer.Argument(help="A recipe (TOML), a run directory, which holds its recipe, or a file of pairs."),
+        typer.Argument(help="A recipe (TOML), a run directory, which holds its recipe, or a table of pairs or labels."),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -36,6 +36,8 @@ def train(
     validation_target: data_files.ValidationTarget = None,
     test: data_files.Test = None,
     test_target: data_files.TestTarget = None,
+    task: data_files.Task = None,
+    start: data_files.Start = None,
     time: data_files.Time = None,
     run: Annotated[Path | None, typer.Option(help="The run directory. By default runs/<recipe name>.")] = None,
     dry_run: Annotated[
@@ -57,22 +59,22 @@ def train(
     ] = False,
     trust_code: options.TrustCode = False,
 ) -> None:
-    """Train the model that a recipe describes, or the best one for two files.
+    """Train the model that a recipe describes, or the best one for your data.
 
         transduce train --source train.en --target train.sw
 
-    Without a recipe, everything is decided from the data and the speed of this machine, and told first.
-    `transduce train my.toml` trains a recipe. The same command continues a training that was stopped. Text pairs are
-    examined first, as `transduce doctor` does.
+    Without a recipe, everything is decided from the data and the speed of this machine, and told first; a table of
+    texts with labels trains a classifier. `transduce train my.toml` trains a recipe. The same command continues a
+    training that was stopped. Text pairs are examined first, as `transduce doctor` does.
     """
     from transduce.core.trust import allow_code
     from transduce.recipe.recipe import load_recipe, load_run_recipe
     from transduce.runtime.devices import use_device
 
     use_device(device)
-    given = list(overrides or [])
+    given = data_files.with_start(list(overrides or []), start)
     held_out = validation, validation_target, test, test_target
-    data = [target, source_column, target_column, source_separator, separator, languages, time, *held_out]
+    data = [target, source_column, target_column, source_separator, separator, languages, task, time, *held_out]
     if recipe is not None and source is None and _is_data(recipe, separator):
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
@@ -82,7 +84,7 @@ def train(
     _refuse_mixed(recipe, source, any(each is not None for each in data))
     if source is not None:
         named = data_files.named_files(
-            source, target, source_column, target_column, source_separator, separator, languages, *held_out
+            source, target, source_column, target_column, source_separator, separator, languages, *held_out, task
         )
         _train_planned(named, given, time, run, dry_run, force, finish)
         return
@@ -154,9 +156,9 @@ def _train_planned(
     since = monotonic()
     from transduce.core.overrides import apply_overrides
     from transduce.core.trust import allow_code
-    from transduce.data.pairs.inputs import resolve_inputs
     from transduce.planning.planned_run import planned_run, tell_taken
     from transduce.planning.promise import parse_minutes
+    from transduce.planning.recognition import planner_of
     from transduce.runtime.allocator import keep_freed_memory
     from transduce.runtime.console import make_console
     from transduce.runtime.process_group import ALONE, refuse_several
@@ -165,7 +167,7 @@ def _train_planned(
 
     refuse_several("training without a recipe; write one by `transduce new` first, and train that by torchrun")
     display, minutes = Display(make_console()), parse_minutes(time) if time else None
-    folder = run or default_run(resolve_inputs(named).name)
+    folder = run or default_run(planner_of(named).inputs.name)
     given, asked = apply_overrides({}, overrides), {"overrides": overrides}
     allow_code(given)
     keep_freed_memory()
@@ -215,7 +217,7 @@ def _refuse_mixed(recipe: str | None, source: Path | None, other: bool) -> None:
     if recipe is not None and other:
         raise InputError(
             "--target, --source-column, --target-column, --source-separator, --separator, --languages, --validation, "
-            "--test and --time are for training without a recipe, with --source. A recipe has keys for these: "
+            "--test, --task and --time are for training without a recipe, with --source. A recipe has keys for these: "
             "data.train, data.validation, data.test, training.minutes."
         )
 

@@ -87,7 +87,7 @@ def schedule(updates: int, reason: str, expected: int | None = None) -> list[Dec
 def deserved_updates(facts: Facts) -> int:
     """As many as the data deserves: 6,000 for 500,000 positions of an epoch, growing with the cube root of the data."""
     updates = 6000 * (positions(facts) / 500_000) ** 0.35
-    return _rounded(min(200_000.0, max(300.0, updates)))
+    return rounded(min(200_000.0, max(300.0, updates)))
 
 
 def positions(facts: Facts) -> int:
@@ -168,7 +168,7 @@ def _filters(facts: Facts) -> list[Decision]:
     found = []
     if most != 256:
         reason = (
-            f"the longest texts have about {_rounded(longest):,} tokens; what is longer than this is dropped and told"
+            f"the longest texts have about {rounded(longest):,} tokens; what is longer than this is dropped and told"
         )
         found.append(Decision("data.filters.max_tokens", most, reason))
     means = sorted(tokens(facts, side) for side in sides)
@@ -292,7 +292,7 @@ def _batch(facts: Facts) -> list[Decision]:
 def _model(facts: Facts, size: Size | None) -> list[Decision]:
     usual, amount = usual_size(facts), positions(facts)
     width, layers = size or usual
-    reason = f"for about {_rounded(amount):,} tokens" + (
+    reason = f"for about {rounded(amount):,} tokens" + (
         "; smaller than usual, as the time is short" if size and size != usual else ""
     )
     dropout = 0.3 if amount < 150_000 else 0.2 if amount < 5_000_000 else 0.1
@@ -348,7 +348,7 @@ def _search(facts: Facts) -> list[Decision]:
     return [Decision("search.max_length_factor", float(math.ceil(2 * ratio)), reason)]
 
 
-def _rounded(number: float) -> int:
+def rounded(number: float) -> int:
     """To two digits."""
     digits = max(0, int(math.log10(max(1.0, number))) - 1)
     return int(round(number, -digits))

@@ -181,7 +181,7 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
     tags = tags_in([pair[0] for pair in sample], *separators) if columns > 1 and len(separators) == 1 else None
     if tags:
         sample = [(tags.shortened(source), target) for source, target in sample]
-    source, target = (_side([pair[side] for pair in sample]) for side in (0, 1))
+    source, target = (side_facts([pair[side] for pair in sample]) for side in (0, 1))
     letters = [{letter for pair in sample for letter in pair[side].casefold() if letter.isalpha()} for side in (0, 1)]
     fewer = max(1, min(map(len, letters)))
     lengths_N2 = np.array([[len(text) for text in pair] for pair in sample])
@@ -208,7 +208,8 @@ def _without_endless(sample: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [pair for pair, fits in zip(sample, (lengths <= most).all(axis=1), strict=True) if fits]
 
 
-def _side(texts: Sequence[str]) -> SideFacts:
+def side_facts(texts: Sequence[str]) -> SideFacts:
+    """Of some texts, each of which has something in it."""
     words = Counter(word for text in texts for word in text.split())
     having = Counter(word for text in texts for word in set(text.split()))
     count = sum(words.values())

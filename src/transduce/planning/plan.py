@@ -2,28 +2,17 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from transduce.core.cache import cache_folder
 from transduce.core.config import UNSET
 from transduce.core.errors import InputError
-from transduce.core.model_file import load_model_file
-from transduce.data.pairs.inputs import Inputs, Named, pair_files, resolve_inputs
-from transduce.planning.decisions import (
-    FEWEST_BETWEEN,
-    VALIDATIONS,
-    Decision,
-    Size,
-    decide,
-    deserved_updates,
-    schedule,
-    smaller,
-    usual_size,
-)
-from transduce.planning.facts import Facts, facts_of
+from transduce.data.pairs.inputs import Inputs, Named
+from transduce.planning.decisions import FEWEST_BETWEEN, VALIDATIONS, Decision, Size
 from transduce.planning.promise import Promise, in_words, promise
+from transduce.planning.protocols import Start, TaskPlanner
+from transduce.planning.recognition import planner_of
 from transduce.planning.speed import Speed, measure
 from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe
 from transduce.training.display import Display
@@ -31,8 +20,6 @@ from transduce.training.examination import examine_data
 
 USUAL = 60.0  # minutes, where no time is given
 ENOUGH = 0.5  # of the updates that the data deserves; with less, a smaller model learns more
-FEWEST = 50  # pairs; of fewer, two or three would be held out for each score
-USEFUL = 500  # pairs, below which a model is of little use, whatever is decided
 FIRST = 1000  # updates, as long as none are decided
 FULL = 0.95  # of the time is planned for
 MEASURING = 0.1  # of the time is for measuring the speed, at most
@@ -80,24 +67,19 @@ def make_plan(
         since: when it was asked for, by `time.monotonic`; None: now.
 
     Raises:
-        InputError: what `resolve_inputs` and `examine_data` refuse; a wrong key; too few pairs.
+        InputError: what `planner_of` and `examine_data` refuse; a wrong key; too few examples.
     """
     begun = time.monotonic() if since is None else since
     given = _checked(given)
-    inputs = resolve_inputs(named)
-    train = (pair_files(inputs.train),)
-    for note in inputs.notes:
+    task = planner_of(named)
+    for note in task.inputs.notes:
         display.warn(note)
-    facts = replace(facts_of(train, Path(), inputs.languages, FEWEST), languages_named=named.languages is not None)
-    for line in facts.to_lines():
+    for line in task.to_lines():
         display.tell(line)
-    if facts.pairs < USEFUL:
-        display.warn(
-            f"{facts.pairs:,} pairs are too few for a useful model: you need at least {USEFUL}, preferably thousands. "
-            "Scores on so few held-out pairs mean little."
-        )
-    planner = _Planner(name or inputs.name, inputs.below(named.root), facts, given, display, begun)
-    examine_data(planner.first_recipe(usual_size(facts)), cache_folder(), display.warn, force)
+    for warning in task.warnings():
+        display.warn(warning)
+    planner = _Planner(name or task.inputs.name, task, task.inputs.below(named.root), given, display, begun)
+    examine_data(planner.first_recipe(task.usual_size()), cache_folder(), display.warn, force)
     return planner.plan(minutes)
 
 
@@ -139,23 +121,23 @@ class _Length(NamedTuple):
 
 
 class _Planner:
-    def __init__(self, name: str, inputs: Inputs, facts: Facts, given: Table, display: Display, since: float) -> None:
-        self.name, self.inputs, self.facts, self.given, self.display = name, inputs, facts, given, display
+    def __init__(
+        self, name: str, task: TaskPlanner, inputs: Inputs, given: Table, display: Display, since: float
+    ) -> None:
+        self.name, self.task, self.inputs, self.given, self.display = name, task, inputs, given, display
         self.since = since
         training = given.get("training", {})
-        self.start: str | None = training.get("start")
+        self.start = Start.of(training)
         self.updates: int | None = training.get("updates")
-        self.start_model = load_model_file(self.start).config["model"] if self.start else {}
-        self.keeps = self.start is not None and training.get("start_tokenizer", "keep") == "keep"
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
-        size, deserved = usual_size(self.facts), deserved_updates(self.facts)
+        size, deserved = self.task.usual_size(), self.task.deserved_updates(self.start)
         left = MEASURING * _seconds(minutes)
         speed, took = self._measured(size, left / 2)
         while True:
             fitting = _fitting(speed, self._for_training(speed, minutes))
-            lower = None if self.updates or self.start or "model" in self.given else smaller(size)
+            lower = None if self.updates or self.start or "model" in self.given else self.task.smaller(size)
             if lower is None or fitting >= ENOUGH * deserved:
                 break
             self.display.tell(
@@ -182,7 +164,7 @@ class _Planner:
     def _length(self, deserved: int, fitting: int, speed: Speed, minutes: float | None) -> _Length:
         wanted = self.updates or (HELPFUL * deserved if minutes else deserved)
         if minutes is None and (self.updates or fitting >= wanted):
-            return _Length(wanted, wanted, GIVEN if self.updates else "grows with the cube root of the text", None)
+            return _Length(wanted, wanted, GIVEN if self.updates else self.task.why_deserved(self.start), None)
         seconds = self._for_training(speed, minutes)
         self._tell_short(seconds, speed, minutes)
         reason = GIVEN if self.updates else _why(deserved, fitting, minutes)
@@ -228,9 +210,8 @@ class _Planner:
                 reason = "your data" if part in inputs.named else "found beside the training files"
                 files.append(Decision(f"data.{part}", entries, reason))
         validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
-        planned = schedule(length.updates, length.reason, length.expected)
-        decided = [*files, *decide(self.facts, validation, test, size), *planned]
-        decided = self._fine_tuned(decided) if self.start else decided
+        planned = self.task.schedule(length.updates, length.reason, length.expected, self.start)
+        decided = [*files, *self.task.decide(validation, test, size, self.start), *planned]
         if length.minutes is not None:
             reason = "the time, less that of planning and tests; the learning rate falls to 0 at its end"
             decided.append(Decision("training.minutes", max(0.01, round(length.minutes, 2)), reason))
@@ -241,20 +222,6 @@ class _Planner:
             same = key in reasons and reasons[key].value == value
             found.append(reasons[key] if same else Decision(key, value, GIVEN))
         return table, found
-
-    def _fine_tuned(self, decided: list[Decision]) -> list[Decision]:
-        """The same for a training from another model: with its sizes, its embeddings, and its tokenizers if kept."""
-        data = {"train": [self.inputs.train]}
-        usual = parse_recipe({"name": self.name, "data": data, "model": {"kind": self.start_model["kind"]}}, self.name)
-        known = usual.to_table()["model"] | {"kind": None}
-        reason = "as in the model that training starts from"
-        sizes = [
-            Decision(f"model.{key}", value, reason)
-            for key, value in self.start_model.items()
-            if known.get(key) != value
-        ]
-        own = ("model.", "training.embeddings", *(("tokenizer.",) if self.keeps else ()))
-        return [*(each for each in decided if not each.key.startswith(own)), *sizes]
 
 
 def _seconds(minutes: float | None) -> float:

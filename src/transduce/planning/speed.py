@@ -132,14 +132,15 @@ def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData, unti
 
 
 def _likelihood(model: nn.Module, task: Task, dataset: Dataset, limit: float) -> float:
-    """Seconds for all of it."""
+    """Seconds for all of it. Units are tokens of texts with their ends, or examples."""
     begun, tokens, passed = time.perf_counter(), 0, 0.0
     for batch, _ in dataset_log_probabilities(model, task, dataset.store):
         tokens, passed = tokens + batch.units, time.perf_counter() - begun
         if passed > limit:
             break
     with_ends = dataset.store.metadata["tokens"]["target"] + len(dataset.store)
-    return passed * with_ends / max(1, tokens)
+    units = with_ends if task.columns["target"].is_text else len(dataset.store)
+    return passed * units / max(1, tokens)
 
 
 def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search, limit: float) -> float:

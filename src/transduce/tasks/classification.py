@@ -1,7 +1,9 @@
 """A text, or a pair of texts, in; one of C labels out."""
 
+import hashlib
 from collections import Counter
-from functools import partial
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -21,8 +23,12 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.formats import format_name, format_of, is_table
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, part_of
 from transduce.data.input_file import InputFile
-from transduce.data.labelled import SEPARATOR, LabelledFile, check_pairs, has_labels, read_labelled
+from transduce.data.labelled import SEPARATOR, Example, LabelledFile, check_pairs, has_labels, read_labelled
+from transduce.data.labelled_hold_out import LabelledSplit, split_labelled
+from transduce.data.pairs.pair_data import HELD_OUT
+from transduce.data.pairs.pair_groups import Parts
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
@@ -31,6 +37,8 @@ from transduce.objectives.label import LabelCrossEntropy
 from transduce.objectives.text import LossConfig
 from transduce.tasks.base import LabelTask, check_model, named_files
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
+
+Corpus = tuple[LabelledFile, Parts | None]  # and where its examples belong
 
 
 class ClassificationConfig(Config):
@@ -59,6 +67,9 @@ class ClassificationData(Config):
     """Picks the best weights."""
     test: dict[str, LabelledFile] = Field(default_factory=dict)
     """By name; scored once, at the end."""
+    hold_out: HoldOut | None = None
+    """In the place of files for validation and test: how many training examples are drawn for them, alike of each
+    label, the same text on one side. A number alone: those for validation."""
     labels: dict[str, str] | None = None
     """What the files' labels are called: { 0 = "negative", 1 = "negative" }; examples of any other are left out."""
     filters: FilterConfig = FilterConfig(max_ratio=1_000_000)
@@ -89,10 +100,47 @@ class ClassificationData(Config):
                 raise ValueError(f"{name}: seed = {each.seed} generates examples of training. Give it another one")
         return self
 
+    @model_validator(mode="after")
+    def _held_out_once(self) -> Self:
+        drawn = self.hold_out or HoldOut()
+        if drawn.validation and self.validation:
+            raise ValueError("validation and hold_out both give validation examples: leave out either")
+        if drawn.test and HELD_OUT in self.test:
+            raise ValueError(f"hold_out.test is the test set {HELD_OUT}; give the other one another name")
+        if self.hold_out and any(each.phrases for each in self.train):
+            raise ValueError("hold_out: phrases = true would train on parts of held-out trees. Name files instead")
+        return self
+
     @property
     def pair(self) -> bool:
         """Whether each example is a pair of texts."""
         return self.train[0].pair
+
+    def split(self) -> LabelledSplit | None:
+        """Where each training example belongs; None where none is held out. Raises InputError as `split_labelled`."""
+        if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
+            return None
+        return split_labelled(self.train, Path(self.root), self.hold_out, self.labels)
+
+    def drawn_tests(self) -> dict[str | None, str]:
+        """What the test set of drawn examples is called: it has no language."""
+        return {None: HELD_OUT}
+
+    def corpora(self) -> list[Corpus]:
+        """Each training file with the part of each of its examples; None where none is held out."""
+        split = self.split()
+        parts = split.parts if split else [None] * len(self.train)
+        return list(zip(self.train, parts, strict=True))
+
+    def read(self, corpus: Corpus, part: int = TRAIN) -> Iterator[Example]:
+        """The examples of a file that belong to a part. Raises InputError as `read_labelled`."""
+        file, parts = corpus
+        examples = read_labelled(file, Path(self.root), self.labels)
+        return examples if parts is None else part_of(examples, parts, part)
+
+    def read_training(self) -> Iterator[Example]:
+        """The examples of all files that are trained on. Raises InputError as `read_labelled`."""
+        return chain.from_iterable(self.read(each) for each in self.corpora())
 
     @property
     def held_out(self) -> dict[str, LabelledFile]:
@@ -117,11 +165,10 @@ class Classification(LabelTask):
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: ClassificationData) -> Columns:
         """A tokenizer and the labels of the training examples, in the order of their names."""
-        root, labels = Path(data.root), data.labels
-        read = (text for file in data.train for _, text, _ in read_labelled(file, root, labels))
+        read = (text for _, text, _ in data.read_training())
         texts = (each for text in read for each in text.split(SEPARATOR)) if data.pair else read
-        tokenizer = train_tokenizer(config, texts, root)
-        names = {label for file in data.train for _, _, label in read_labelled(file, root, labels)}
+        tokenizer = train_tokenizer(config, texts, Path(data.root))
+        names = {label for _, _, label in data.read_training()}
         source = TextPair.of(tokenizer) if data.pair else Tokens(tokenizer, ends=True)
         return {"source": source, "target": Label(tuple(sorted(names)))}
 
@@ -149,9 +196,9 @@ class Classification(LabelTask):
         if given != "balanced":
             return tuple(given.get(name, 1.0) for name in names)
         counts = dict.fromkeys(names, 0.0)
-        for file in self.data.train:
-            for _, _, label in read_labelled(file, self.root, self.data.labels):
-                counts[label] = counts.get(label, 0.0) + file.weight
+        for corpus in self.data.corpora():
+            for _, _, label in self.data.read(corpus):
+                counts[label] = counts.get(label, 0.0) + corpus[0].weight
         mean = sum(counts.values()) / len(names)
         return tuple(mean / counts[name] if counts[name] else 1.0 for name in names)
 
@@ -191,7 +238,9 @@ class Classification(LabelTask):
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Encode the recipe's files, or find them in the cache; dropped examples and labels are told."""
         data = self.data
-        corpora = [(self._store(file, data.filters, cache), file.weight) for file in data.train]
+        if (split := data.split()) is not None:
+            tell(split.report())
+        corpora = [(self._store([each], data.filters, cache), each[0].weight) for each in data.corpora()]
         totals = Counter[str]()
         for file, (store, _) in zip(data.train, corpora, strict=True):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store))))).tolist()
@@ -199,8 +248,8 @@ class Classification(LabelTask):
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
             tell(f"{located(self.root, file.name)}: {Dropped.from_dict(store.metadata['dropped']).report()} {shares}.")
         self.tell_of_rare(totals, located(self.root, data.train[0].name), tell)
-        held_out = every(lambda file: self._held_out(file, cache), self.held_out.values())
-        found = dict(zip(self.held_out, held_out, strict=True))
+        held_out = every(lambda file: self._held_out([(file, None)], cache), self.held_out.values())
+        found = {**dict(zip(self.held_out, held_out, strict=True)), **self._drawn(split, cache)}
         made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
@@ -244,14 +293,32 @@ class Classification(LabelTask):
             weights.append(weight * of_labels[found])
         return rows, np.concatenate(labels), np.concatenate(weights)
 
-    def _store(self, file: LabelledFile, filters: FilterConfig, cache: Path) -> Store:
-        settings = {"labels": self.data.labels, **file.model_dump(exclude={"file", "weight"}, exclude_none=True)}
-        read = partial(read_labelled, file, self.root, self.data.labels)
-        return open_examples(file.paths(self.root), read, self.columns, filters, cache, settings)
+    def _drawn(self, split: LabelledSplit | None, cache: Path) -> dict[str, Dataset]:
+        """The parts that were drawn, by name."""
+        parts = {"validation": VALIDATION, HELD_OUT: TEST}
+        wanted = {name: part for name, part in parts.items() if split and split.count(part)}
+        return {name: self._held_out(self.data.corpora(), cache, part) for name, part in wanted.items()}
 
-    def _held_out(self, file: LabelledFile, cache: Path) -> Dataset:
-        texts = [(text, label) for _, text, label in read_labelled(file, self.root, self.data.labels)]
-        return Dataset(self._store(file, NO_LIMITS, cache), texts)
+    def _store(self, corpora: list[Corpus], filters: FilterConfig, cache: Path, part: int = TRAIN) -> Store:
+        settings = [_settings(each, self.data.labels, part) for each in corpora]
+        paths = [path for file, _ in corpora for path in file.paths(self.root)]
+
+        def read() -> Iterator[Example]:
+            return chain.from_iterable(self.data.read(each, part) for each in corpora)
+
+        known = settings[0] if len(settings) == 1 else {"files": settings}
+        return open_examples(paths, read, self.columns, filters, cache, known)
+
+    def _held_out(self, corpora: list[Corpus], cache: Path, part: int = TRAIN) -> Dataset:
+        texts = [(text, label) for each in corpora for _, text, label in self.data.read(each, part)]
+        return Dataset(self._store(corpora, NO_LIMITS, cache, part), texts)
+
+
+def _settings(corpus: Corpus, labels: dict[str, str] | None, part: int) -> dict[str, Any]:
+    """What decides which examples of a file are read."""
+    file, parts = corpus
+    drawn = {} if parts is None else {"part": [hashlib.sha256(parts.tobytes()).hexdigest(), part]}
+    return {"labels": labels, **file.model_dump(exclude={"file", "weight"}, exclude_none=True), **drawn}
 
 
 def _named_format(path: Path) -> str:

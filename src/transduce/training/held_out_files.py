@@ -1,8 +1,8 @@
-"""`held_out/` in a run directory: the pairs that `data.hold_out` drew, one text a line, for `transduce evaluate`.
+"""`held_out/` in a run directory: the examples that `data.hold_out` drew, a text a line, for `transduce evaluate`.
 
 | file | contents |
 |---|---|
-| `validation.source`, `validation.target` | the pairs that pick the best weights |
+| `validation.source`, `validation.target` | what picks the best weights: pairs, or texts and their labels |
 | `test.source`, `test.target` | the test set `held_out` |
 | `test.fr.source`, `test.fr.target` | that of one language of several, `held_out.fr` |
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
-from transduce.data.pairs.pair_data import HELD_OUT, held_out_names
+from transduce.data.hold_out import HoldOut
+from transduce.data.pairs.pair_data import HELD_OUT
 from transduce.data.tags import language_tag
 from transduce.recipe.recipe import Recipe
-from transduce.tasks.base import pairs_of
 from transduce.tasks.protocols import Dataset, TaskData
 from transduce.training.display import Display
 from transduce.training.run_directory import HELD_OUT as FOLDER
@@ -50,10 +50,10 @@ def write_held_out(recipe: Recipe, run: Path, data: TaskData, display: Display) 
 
 def evaluate_options(recipe: Recipe, run: Path) -> list[str]:
     """The first test that was drawn, as options of `transduce evaluate`; none where there is none."""
-    data = pairs_of(recipe)
-    if data is None or not (data.hold_out and data.hold_out.test):
+    hold_out = _hold_out(recipe)
+    if hold_out is None or not hold_out.test:
         return []
-    names = held_out_names(data.train)
+    names = recipe.data.drawn_tests()  # type: ignore[attr-defined]
     for to, name in names.items():
         source, target = (run / FOLDER / f"{_part(name)}.{side}" for side in ("source", "target"))
         if (to or len(names) == 1) and source.is_file() and target.is_file():
@@ -63,12 +63,18 @@ def evaluate_options(recipe: Recipe, run: Path) -> list[str]:
 
 def _drawn(recipe: Recipe, data: TaskData) -> dict[str, Dataset]:
     """What was drawn, by the names of the files."""
-    settings = pairs_of(recipe)
-    if settings is None or not settings.hold_out:
+    hold_out = _hold_out(recipe)
+    if hold_out is None:
         return {}
-    validation = {"validation": data.validation} if settings.hold_out.validation and data.validation else {}
-    names = dict.fromkeys(held_out_names(settings.train).values()) if settings.hold_out.test else {}
+    validation = {"validation": data.validation} if hold_out.validation and data.validation else {}
+    names = dict.fromkeys(recipe.data.drawn_tests().values()) if hold_out.test else {}  # type: ignore[attr-defined]
     return validation | {_part(name): data.tests[name] for name in names if name in data.tests}
+
+
+def _hold_out(recipe: Recipe) -> HoldOut | None:
+    """What is drawn from the training data; None where its task draws otherwise, or nothing is drawn."""
+    hold_out = getattr(recipe.data, "hold_out", None)
+    return hold_out if isinstance(hold_out, HoldOut) else None
 
 
 def _part(test: str) -> str:

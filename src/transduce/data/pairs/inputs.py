@@ -45,6 +45,7 @@ class Named:
     source. separator: between source and target on a line of one file. validation, test: held-out files of the same
     columns; validation_target, test_target: their other side, where that is a file of its own. root: the folder that
     the recipe names them relative to; None: the working directory. part: of a held-out file, "validation" or "test".
+    task: the kind of task that somebody named, "translation" or "classification"; None: what the files look like.
     """
 
     source: Path
@@ -60,6 +61,7 @@ class Named:
     test_target: Path | None = None
     root: Path | None = None
     part: str = ""
+    task: str | None = None
 
     @property
     def target_option(self) -> str:
@@ -229,7 +231,7 @@ def _two_files(named: Named) -> Inputs:
     if problems:
         raise InputError(problems)
     languages = named.languages or (language_of(source), language_of(target))
-    return Inputs(_name(source, languages), {"source": str(source), "target": str(target)}, languages)
+    return Inputs(training_name(source, languages), {"source": str(source), "target": str(target)}, languages)
 
 
 def _one(named: Named) -> Inputs:
@@ -276,7 +278,7 @@ def _table(named: Named) -> Inputs:
     if named.separator is not None:
         files["separator"] = named.separator
     languages = named.languages or languages_of_columns(columns)
-    return Inputs(_name(named.source, ("", "")), files, languages, notes=notes)
+    return Inputs(training_name(named.source, ("", "")), files, languages, notes=notes)
 
 
 def _of_languages(named: Named) -> Inputs:
@@ -289,7 +291,7 @@ def _of_languages(named: Named) -> Inputs:
     source, target = (matching(str(each), found) for each in wanted)
     languages = named.languages or (plain_code(source), plain_code(target))
     files = {"file": str(path), "source_column": source, "target_column": target}
-    return Inputs(_name(path, languages), files, languages)
+    return Inputs(training_name(path, languages), files, languages)
 
 
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
@@ -314,7 +316,7 @@ def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
     }
     validation = sorted((stem for stem in files if part_of(stem) == "validation"), key=usual_validation)
     tests = [stem for stem in files if part_of(stem) == "test"]
-    name = _name(Path(named.source.name if train[0] == "train" else train[0]), (one, other))
+    name = training_name(Path(named.source.name if train[0] == "train" else train[0]), (one, other))
     return Inputs(
         name,
         files[train[0]],
@@ -339,7 +341,7 @@ def _tables(named: Named, paths: Sequence[Path]) -> Inputs:
     several = (of_several(named.source, *validation),) if len(validation) > 1 else ()
     return replace(
         inputs,
-        name=_name(named.source, inputs.languages),
+        name=training_name(named.source, inputs.languages),
         validation=files[validation[0]] if validation else None,
         tests={name: files[stem] for name, stem in by_name(tests).items()},
         notes=(*inputs.notes, *several),
@@ -380,7 +382,7 @@ def _languages(named: Named, stems: dict[str, dict[str, list[Path]]]) -> tuple[s
     return (other, one) if turned else (one, other)
 
 
-def _name(path: Path, languages: tuple[str, str]) -> str:
+def training_name(path: Path, languages: tuple[str, str]) -> str:
     """Of a training: that of its file and its languages."""
     name = path.name
     while (suffix := Path(name).suffix) and (

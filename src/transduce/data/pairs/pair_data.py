@@ -66,6 +66,10 @@ class PairData(Config):
             return None
         return split_pairs(self.corpora(), Path(self.root), self.hold_out)
 
+    def drawn_tests(self) -> dict[str | None, str]:
+        """What the test sets of drawn pairs are called, by language; see `held_out_names`."""
+        return held_out_names(self.train)
+
     def corpora(self) -> list[PairFiles]:
         """The files of `train`: of an entry whose names are patterns, one entry a file. Raises as `grouped_shards`."""
         return shards_of(self.train, Path(self.root))
