@@ -246,9 +246,8 @@ class Classification(LabelTask):
             counts = np.bincount(np.concatenate(store.read("target", np.arange(len(store))))).tolist()
             totals.update(dict(zip(self.label_names, counts, strict=False)))
             shares = ", ".join(f"{label} {count:,}" for label, count in zip(self.label_names, counts, strict=False))
-            tell(
-                f"{located(self.root, file.name)}: {Dropped.from_dict(store.metadata['dropped']).report('examples')} {shares}."
-            )
+            kept = Dropped.from_dict(store.metadata["dropped"]).report("examples")
+            tell(f"{located(self.root, file.name)}: {kept} {shares}.")
         self.tell_of_rare(totals, located(self.root, data.train[0].name), tell)
         held_out = every(lambda file: self._held_out([(file, None)], cache), self.held_out.values())
         found = {**dict(zip(self.held_out, held_out, strict=True)), **self._drawn(split, cache)}
