@@ -40,7 +40,8 @@ def test_of_another_kind_what_fits(tiny_recipe: Path, tiny_run: Path) -> None:
     assert begins.keys() > weights.keys()
     for name, begin in begins.items():
         assert torch.equal(begin, weights[name] if name in weights else anew[name]), name
-    assert told == [f"{len(weights)} of {len(begins)} weights start from those of {tiny_run}; the others are new."]
+    new = ", ".join(dict.fromkeys(name.partition(".")[0] for name in begins if name not in weights))
+    assert told == [f"training.start: {len(weights)} of {len(begins)} tensors are those of {tiny_run}; new: {new}."]
 
 
 def test_what_has_nothing_in_common_or_other_sizes_is_refused(tiny_recipe: Path, tiny_run: Path) -> None:
