@@ -216,16 +216,29 @@ def test_a_folder_is_converted_once_and_again_when_it_changes(
         ("is_decoder", True, "expected False; got True"),
         ("hidden_act", "mish", 'hidden_act: expected one of relu, .*; got "mish"'),
         ("problem_type", "regression", "expected \"single_label_classification\"; got 'regression'"),
+        ("architectures", 5, "architectures: expected list; got 5"),
+        ("id2label", ["a"], "id2label: expected dict; got"),
+        ("num_hidden_layers", 10**9, "num_hidden_layers = 1000000000, but there are"),
+        ("hidden_size", 10**6, "embeddings_project.weight. is missing"),
         ("model_type", "deberta", 'model_type = "deberta" cannot be converted'),
     ],
 )
 def test_other_settings_are_refused(key: str, value: Any, message: str, tmp_path: Path) -> None:
     import json
 
-    foreign(tmp_path, "bert", "Model")
+    foreign(tmp_path, "bert", "ForSequenceClassification")
     file = tmp_path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
     with pytest.raises(InputError, match=message):
+        read_foreign(tmp_path, Languages(), "bert")
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", '{"pooling_mode_weightedmean_tokens": true}'])
+def test_a_pooling_that_is_not_known_is_refused(content: str, tmp_path: Path) -> None:
+    foreign(tmp_path, "bert", "Model")
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(content)
+    with pytest.raises(InputError, match=r"1_Pooling/config.json: (expected|not JSON)"):
         read_foreign(tmp_path, Languages(), "bert")
 
 

@@ -181,7 +181,7 @@ def _scheme(labels: Sequence[str]) -> str:
 
 
 def _has_head(folder: ForeignFolder, name: str) -> bool:
-    return any(str(each).endswith(name) for each in folder.config.get("architectures") or [])
+    return any(str(each).endswith(name) for each in folder.get("architectures", list, []))
 
 
 def _windows(longest: int) -> dict[str, Any]:
@@ -295,6 +295,8 @@ def _pooling(folder: ForeignFolder) -> dict[str, Any]:
     """The [model] keys of a sentence encoder, as 1_Pooling of sentence-transformers says; else the mean."""
     file = folder.path / "1_Pooling" / "config.json"
     said = json_of(file) if file.is_file() else {}
+    if not isinstance(said, dict):
+        raise InputError(f"{file}: expected a table.")
     modes = [key for key, value in said.items() if key.startswith("pooling_mode_") and value is True]
     ours = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_max_tokens": "max"}
     if unknown := [mode for mode in modes if mode not in ours] or (modes[1:] and modes):
