@@ -1,5 +1,6 @@
 """BERT and its relatives with random weights, named where a model is named, and compared with transformers."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,20 @@ import pytest
 import torch
 
 import transduce
+from forked import transduce as command
+from served import serving
+from transduce.cli.convert import convert
 from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
+from transduce.core.padded import Padded
+from transduce.data.columns.text_pair import TextPair
+from transduce.interop.encoder_parity import CLOSE, compare_encoder
 from transduce.interop.import_encoder import _scheme
 from transduce.interop.import_tokenizer import of_wordpieces
 from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
+from transduce.interop.parity import Text
+from transduce.layers.text_encoder import TextEncoder
 
 transformers = pytest.importorskip("transformers")
 
@@ -36,10 +46,10 @@ OF_BERT = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
 OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
 
-def foreign(folder: Path, family: str, head: str) -> Any:
+def foreign(folder: Path, family: str, head: str, seed: int = 0) -> Any:
     """A random model of transformers, written into the folder with a tokenizer."""
     name, settings = FAMILIES[family]
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     labels = 2 if head == "ForQuestionAnswering" else LABELS
     config = getattr(transformers, f"{name}Config")(**settings, num_labels=labels)
     model = getattr(transformers, f"{name}{head}")(config).eval()
@@ -159,11 +169,6 @@ def test_a_head_that_is_not_read_is_told(tmp_path: Path) -> None:
 @torch.inference_mode()
 def test_pairs_are_read_with_types_of_tokens(family: str, tmp_path: Path) -> None:
     """A classifier of pairs that starts from the encoder reads them as transformers does."""
-    from transduce.core.padded import Padded
-    from transduce.data.columns import Specs
-    from transduce.data.columns.text_pair import TextPair
-    from transduce.layers.text_encoder import TextEncoder
-
     model = foreign(tmp_path, family, "Model")
     pipeline = transduce.load(tmp_path)
     column = pipeline.task.columns["source"]
@@ -180,7 +185,6 @@ def test_pairs_are_read_with_types_of_tokens(family: str, tmp_path: Path) -> Non
     reader.load_state_dict(pipeline.model.state_dict())
     ours_BSH = reader.eval().encode(Padded(ids_BS, torch.tensor([ids_BS.shape[1]]))).values
     torch.testing.assert_close(ours_BSH, theirs_BSH, rtol=1e-5, atol=2e-6)
-    assert Specs(pairs.spec, pipeline.task.columns["target"].spec).source.separator == pairs.separator[-1]
 
 
 def test_a_vocabulary_alone_cuts_texts_as_transformers_does(tmp_path: Path) -> None:
@@ -224,8 +228,6 @@ def test_a_folder_is_converted_once_and_again_when_it_changes(
     ],
 )
 def test_other_settings_are_refused(key: str, value: Any, message: str, tmp_path: Path) -> None:
-    import json
-
     foreign(tmp_path, "bert", "ForSequenceClassification")
     file = tmp_path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
@@ -250,36 +252,51 @@ def test_a_folder_of_ctranslate2_is_named_as_one(tmp_path: Path) -> None:
         read_foreign(tmp_path, Languages(), "whisper")
 
 
-@pytest.mark.parametrize("head", ["ForSequenceClassification", "Model"])
+@pytest.mark.parametrize(
+    "head", ["ForSequenceClassification", "Model", "ForTokenClassification", "ForQuestionAnswering"]
+)
 def test_convert_compares_with_transformers(head: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import json
-
-    from transduce.cli.convert import convert
-
     (folder := tmp_path / "theirs").mkdir()
     foreign(folder, "bert", head)
-    special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token", "mask_token"), OF_BERT, strict=True))
-    table = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
-    (folder / "tokenizer_config.json").write_text(json.dumps(table | special))
+    for_transformers(folder)
+    texts = [PAIR, "bad plot\ta film with no end"] if head == "ForQuestionAnswering" else TEXTS
+    (lines := tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in texts))
+    convert(folder, tmp_path / "ours.safetensors", check=lines)
+    told, count = capsys.readouterr().err, len(texts)
+    assert f"transformers and Transduce on {count} lines" in told and "largest difference of" in told
+    assert f"equal tokens     {count} of {count}" in told
+    assert (f"equal labels     {count} of {count}" in told) == (head != "Model")
+
+
+def test_convert_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder whose weights change after it was read, and lines that both cut in different ways."""
+    (folder := tmp_path / "theirs").mkdir()
+    foreign(folder, "bert", "ForSequenceClassification")
+    for_transformers(folder)
+    read_ = read_foreign(folder, Languages(), "bert")
+    save_model_file(tmp_path / "ours.safetensors", read_.file)
+    foreign(folder, "bert", "ForSequenceClassification", seed=1)
+    for_transformers(folder)
+    found = compare_encoder(transduce.load(tmp_path / "ours.safetensors"), folder, Text("lines", [*TEXTS, ""]))
+    assert (found.lines, found.left_out, found.tokens) == (len(TEXTS), 1, len(TEXTS))
+    assert not found.holds and found.difference > CLOSE
+
+
+def for_transformers(folder: Path) -> None:
+    """What its own tokenizer needs to put the special tokens around a text."""
     from tokenizers import Tokenizer, processors
 
+    special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token", "mask_token"), OF_BERT, strict=True))
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    table = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **special}
+    (folder / "tokenizer_config.json").write_text(json.dumps(table))
     cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
     cut.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
     cut.save(str(folder / "tokenizer.json"))
-    (lines := tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
-    convert(folder, tmp_path / "ours.safetensors", check=lines)
-    told = capsys.readouterr().err
-    assert "transformers and Transduce on 3 lines" in told and "largest difference of" in told
-    assert ("equal labels     3 of 3" in told) == (head != "Model")
 
 
 def test_a_folder_is_served_and_explored(tmp_path: Path) -> None:
     """Where a model is named, the folder itself stands; the page in one file shows the encoder's attention."""
-    import json
-
-    from forked import transduce as command
-    from served import serving
-
     (folder := tmp_path / "theirs").mkdir()
     foreign(folder, "bert", "Model")
     with serving([folder]) as server:

@@ -84,48 +84,31 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     """Whether nothing was found to differ; what was compared, and what was not, is told."""
     from transduce.cli.text import tell, tell_red
     from transduce.core.errors import InputError
+    from transduce.core.extras import library
+    from transduce.interop.encoder_parity import EncoderParity, compare_encoder
     from transduce.interop.original_engine import OriginalEngine
     from transduce.interop.parity import compare
     from transduce.pipeline.pipeline import load
 
-    if read.is_encoder and text is not None:
-        return _encoder_compared(read, output, text)
-    if not read.has_engine and not read.is_encoder:
+    if not read.has_engine:
         tell_red(f"nothing was compared. To compare it with Marian itself: transduce export {output} --to marian")
         return True
     if text is None:
         tell_red("nothing was compared: name lines of text with --check.")
         return True
+    try:
+        library("transformers", "comparing with transformers", "huggingface")
+    except InputError as error:
+        tell_red(f"nothing was compared: {error}")
+        return True
     pipeline = load(output, device="cpu")
-    try:
-        engine = OriginalEngine(pipeline, read.path)
-    except InputError as error:
-        tell_red(f"nothing was compared: {error}")
-        return True
-    found: Parity = compare(pipeline, engine, text, read.languages.target or None)
+    found: Parity | EncoderParity
+    if read.is_encoder:
+        found = compare_encoder(pipeline, read.path, text)
+    else:
+        found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
     for line in found.report():
         tell(line)
     if not found.holds:
-        differing = found.lines - found.equal
-        tell_red(
-            f"{differing:,} of {found.lines:,} outputs differ: the converted model does not say what the original says."
-        )
-    return found.holds
-
-
-def _encoder_compared(read: "Imported", output: Path, text: "Text") -> bool:
-    from transduce.cli.text import tell, tell_red
-    from transduce.core.errors import InputError
-    from transduce.interop.encoder_parity import compare_encoder
-    from transduce.pipeline.pipeline import load
-
-    try:
-        found = compare_encoder(load(output, device="cpu"), read.path, text)
-    except InputError as error:
-        tell_red(f"nothing was compared: {error}")
-        return True
-    for line in found.report():
-        tell(line)
-    if not found.holds:
-        tell_red(found.differing)
+        tell_red(found.failure)
     return found.holds

@@ -208,8 +208,7 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
             raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")
         return path
     if (path / "config.json").is_file():
-        converted: Path = resolve("interop", "converted_folder")(path).model_file
-        return converted
+        return _converted(path)
     if (path / NAME).is_file():
         return path / NAME
     if _is_run(path):
@@ -221,6 +220,20 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
         )
         raise InputError(f"{path}: this run is not finished: it has no {NAME} yet. {what}")
     raise InputError(f"{path}: this folder has no {NAME}, so it is not the directory of a finished run.")
+
+
+def _converted(folder: Path) -> Path:
+    """The model file of a folder of Hugging Face, by a part that is found by its name, as this room knows none above.
+
+    Raises:
+        InputError: it cannot be converted, or this is the package without torch, which converts nothing.
+    """
+    if not (Path(__file__).parents[1] / "interop").is_dir():
+        raise InputError(
+            f"{folder}: this looks like a model of Hugging Face; convert it first: {CONVERT.format(folder)}"
+        )
+    found: Path = resolve("interop", "converted_folder")(folder).model_file
+    return found
 
 
 def refuse_url(path: Path, what: str = "models") -> None:

@@ -3,104 +3,161 @@
 Shapes: B lines, C labels, H numbers of a vector, S positions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.data.columns.label import Label
+from transduce.core.padded import Padded
 from transduce.interop.parity import Text
+from transduce.layers.text_encoder import pooled
 
 if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
 
-BATCH = 16
 CLOSE = 1e-4  # a difference of probabilities, or of numbers of vectors, that rounding explains
 
 
 @dataclass(frozen=True)
 class EncoderParity:
-    """What a comparison found. apart: the largest difference of a probability or of a number; labels: equal ones."""
+    """What a comparison found.
+
+    tokens: lines that both cut alike. labels: of these the ones for which both say the same; None = there are none.
+    difference: the largest of a probability, or of a number of a vector, on these lines.
+    """
 
     text: str
     lines: int
     left_out: int
-    apart: float
+    tokens: int
     labels: int | None
+    difference: float
 
     @property
     def holds(self) -> bool:
-        """Whether the numbers are equal but for rounding, and all labels are."""
-        return self.apart <= CLOSE and self.labels in (None, self.lines)
+        """Whether all lines are cut alike, all labels are equal, and the numbers are but for rounding."""
+        return self.tokens == self.lines and self.labels in (None, self.lines) and self.difference <= CLOSE
 
     @property
-    def differing(self) -> str:
+    def failure(self) -> str:
         """What to tell where it does not hold."""
-        return f"the converted model and the original are {self.apart:.2g} apart."
+        return "the converted model does not say what the original says."
 
     def report(self) -> list[str]:
         left_out = f"; {self.left_out:,} empty or too long and left out" if self.left_out else ""
-        told = [f"transformers and Transduce on {self.lines:,} lines of {self.text}, fp32{left_out}:"]
-        if self.labels is not None:
-            told += [f"  equal labels     {self.labels:,} of {self.lines:,}"]
-        what = "numbers of vectors" if self.labels is None else "probabilities"
-        return [*told, f"  largest difference of {what}: {self.apart:.2g}"]
+        labels = [] if self.labels is None else [f"  equal labels     {self.labels:,} of {self.lines:,}"]
+        what = "number of a vector" if self.labels is None else "probability"
+        return [
+            f"transformers and Transduce on {self.lines:,} lines of {self.text}, fp32{left_out}:",
+            f"  equal tokens     {self.tokens:,} of {self.lines:,}",
+            *labels,
+            f"  largest difference of a {what}: {self.difference:.2g}",
+        ]
+
+
+class Compared(NamedTuple):
+    """How the models of one kind of task are compared.
+
+    auto: the class of transformers. ours: the numbers of our model, from its inputs. theirs: the same from the output
+    of theirs, our inputs and our settings. parts: a line as arguments of their tokenizer.
+    """
+
+    auto: str
+    ours: Callable[[Any, Any], Tensor]
+    theirs: Callable[[Any, Any, Any], Tensor]
+    parts: Callable[["Pipeline", str], dict[str, Any]]
+    has_labels: bool = True
+
+
+def _vector(found: Any, inputs: Padded, config: Any) -> Tensor:
+    vector_1H = pooled(Padded(found.last_hidden_state, inputs.lengths), config.pooling)
+    return F.normalize(vector_1H, dim=-1) if config.normalize else vector_1H
+
+
+def _spans(found: Any, inputs: Any, config: Any) -> Tensor:
+    """(2, S): those of the text, and behind them that of the first token, which says that there is no answer."""
+    asked = int(inputs.question.lengths[0])
+    both_2N = torch.cat((found.start_logits, found.end_logits))
+    return torch.cat((both_2N[:, asked:-1], both_2N[:, :1]), 1).softmax(-1)
+
+
+def _text(pipeline: "Pipeline", line: str) -> dict[str, Any]:
+    return {"text": line}
+
+
+def _words(pipeline: "Pipeline", line: str) -> dict[str, Any]:
+    bounds = pipeline.task.columns["source"].bounds(line)  # type: ignore[attr-defined]
+    return {"text": [line[start:end] for start, end in bounds], "is_split_into_words": True}
+
+
+def _question(pipeline: "Pipeline", line: str) -> dict[str, Any]:
+    question, _, context = line.partition("\t")
+    return {"text": question, "text_pair": context}
+
+
+KINDS = {
+    "classification": Compared(
+        "AutoModelForSequenceClassification",
+        lambda model, inputs: model.classify(inputs).softmax(-1),
+        lambda found, inputs, config: found.logits.softmax(-1),
+        _text,
+    ),
+    "text_encoding": Compared("AutoModel", lambda model, inputs: model.embed_text(inputs), _vector, _text, False),
+    "tagging": Compared(
+        "AutoModelForTokenClassification",
+        lambda model, inputs: model.classify(inputs)[0].softmax(-1),
+        lambda found, inputs, config: found.logits[0, inputs.firsts.values[0]].softmax(-1),
+        _words,
+    ),
+    "extractive_qa": Compared(
+        "AutoModelForQuestionAnswering",
+        lambda model, inputs: torch.cat(model.point(inputs)).softmax(-1),
+        _spans,
+        _question,
+    ),
+}
+"""By the kind of task. A line for `extractive_qa` is a question and a text with a tab between."""
 
 
 @torch.inference_mode()
 def compare_encoder(pipeline: "Pipeline", folder: Path, text: Text) -> EncoderParity:
-    """Ours and theirs, which reads with its own tokenizer, on the lines of `text`.
+    """Ours and theirs, which reads with its own tokenizer, on the lines of `text`, each by itself.
 
     Raises:
         InputError: transformers is not installed; no line can be compared.
     """
     transformers = library("transformers", "comparing with transformers", "huggingface")
-    read = pipeline.task.tokenizers["source"].encode(text.lines)
-    most = pipeline.task.max_source_length
-    kept = [line for line, ids in zip(text.lines, read, strict=True) if 0 < len(ids) <= most]
-    if not kept:
+    how = KINDS[pipeline.recipe.task.kind]  # type: ignore[attr-defined]
+    column, most = pipeline.task.columns["source"], pipeline.task.max_source_length
+    encoded: Any = zip(text.lines, column.encode(text.lines), strict=True)
+    rows = [(line, ids) for line, ids in encoded if 0 < len(ids) <= most]
+    if not rows:
         raise InputError(f"{text.name}: none of its {len(text.lines):,} lines can be compared: empty, or too long.")
-    classifies = isinstance(pipeline.task.columns["target"], Label)
-    auto = transformers.AutoModelForSequenceClassification if classifies else transformers.AutoModel
-    model = auto.from_pretrained(str(folder), dtype=torch.float32).eval()
+    model = getattr(transformers, how.auto).from_pretrained(str(folder), dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
-    theirs = torch.cat(list(_theirs(model, tokenizer, kept, pipeline)))
-    ours = _ours(pipeline, kept)
-    labels = int((theirs.argmax(1) == ours.argmax(1)).sum()) if classifies else None
-    return EncoderParity(text.name, len(kept), len(text.lines) - len(kept), float((theirs - ours).abs().max()), labels)
+    alike, equal, difference = 0, 0, 0.0
+    for line, ids in rows:
+        read = tokenizer(**how.parts(pipeline, line), return_tensors="pt")
+        if read["input_ids"][0].tolist() != _ids(column, ids):
+            continue
+        inputs = column.collate_texts([np.asarray(ids, np.int32)])
+        known = ("input_ids", "attention_mask", "token_type_ids")
+        theirs = how.theirs(model(**{key: read[key] for key in known if key in read}), inputs, pipeline.recipe.model)
+        ours = how.ours(pipeline.model, inputs)
+        alike, difference = alike + 1, max(difference, float((ours - theirs).abs().max()))
+        equal += bool((ours.argmax(-1) == theirs.argmax(-1)).all())
+    labels = equal if how.has_labels else None
+    return EncoderParity(text.name, len(rows), len(text.lines) - len(rows), alike, labels, difference)
 
 
-def _theirs(model: Any, tokenizer: Any, lines: Sequence[str], pipeline: "Pipeline") -> Iterator[Tensor]:
-    """(B, C) probabilities, or (B, H), batch by batch."""
-    for first in range(0, len(lines), BATCH):
-        read = tokenizer(list(lines[first : first + BATCH]), padding=True, return_tensors="pt")
-        found = model(**{key: read[key] for key in read if key in ("input_ids", "attention_mask", "token_type_ids")})
-        if hasattr(found, "logits"):
-            yield found.logits.softmax(-1)
-        else:
-            yield _pooled(found.last_hidden_state, read["attention_mask"], pipeline.recipe.model)
-
-
-def _pooled(states_BSH: Tensor, real_BS: Tensor, config: Any) -> Tensor:
-    real_BS1 = real_BS[..., None].bool()
-    pooled = {
-        "first": lambda: states_BSH[:, 0],
-        "mean": lambda: (states_BSH * real_BS1).sum(1) / real_BS1.sum(1),
-        "max": lambda: states_BSH.masked_fill(~real_BS1, -torch.inf).amax(1),
-    }
-    found_BH: Tensor = pooled[config.pooling]()
-    return F.normalize(found_BH, dim=-1) if config.normalize else found_BH
-
-
-def _ours(pipeline: "Pipeline", lines: Sequence[str]) -> Tensor:
-    target = pipeline.task.columns["target"]
-    found: Any = pipeline.predict(list(lines), batch_size=BATCH)
-    if isinstance(target, Label):
-        return torch.tensor([[each.probabilities[name] for name in target.labels] for each in found])
-    return torch.tensor([each.vector for each in found])
+def _ids(column: Any, row: list[int]) -> list[int]:
+    """With what stands before and behind it; a word's first piece is stored as its id and the vocabulary's size."""
+    size = column.spec.size
+    return [each % size for each in column.closed(row)]

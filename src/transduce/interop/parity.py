@@ -140,6 +140,14 @@ class Parity:
         """Whether all outputs are equal."""
         return self.equal == self.lines
 
+    @property
+    def failure(self) -> str:
+        """What to tell where it does not hold."""
+        differing = self.lines - self.equal
+        return (
+            f"{differing:,} of {self.lines:,} outputs differ: the converted model does not say what the original says."
+        )
+
     def report(self) -> list[str]:
         left_out = f"; {self.left_out:,} empty or too long and left out" if self.left_out else ""
         told = [
