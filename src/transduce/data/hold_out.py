@@ -92,7 +92,27 @@ class HoldOut(Config):
 
 
 @dataclass(frozen=True)
-class Split:
+class DrawnParts:
+    """Where each example belongs.
+
+    parts: of each file, a number an example: TRAIN, VALIDATION or TEST.
+    """
+
+    parts: tuple[Parts, ...]
+
+    def count(self, part: int) -> int:
+        """Examples of a part, in all files."""
+        return sum(int((each == part).sum()) for each in self.parts)
+
+    @property
+    def held_out(self) -> str:
+        """How many of each part, in words; "" where there are none."""
+        counts = {"validation": self.count(VALIDATION), "the test": self.count(TEST)}
+        return " and ".join(f"{count:,} for {name}" for name, count in counts.items() if count)
+
+
+@dataclass(frozen=True)
+class Split(DrawnParts):
     """Where each pair belongs.
 
     parts: of each corpus, a number a pair: TRAIN, VALIDATION or TEST; LEFT_OUT where it has a tag and nearly repeats
@@ -102,14 +122,10 @@ class Split:
     tagged: pairs of entries with a tag, from which none is drawn.
     """
 
-    parts: tuple[Parts, ...]
     drawn: int
     near: int
     grouping: str
     tagged: int = 0
-
-    def count(self, part: int) -> int:
-        return sum(int((each == part).sum()) for each in self.parts)
 
     def report(self) -> str:
         near = f", {self.near:,} of which nearly repeat one that was drawn" if self.near else ""
@@ -120,9 +136,7 @@ class Split:
                 "much like a held-out pair, and are left out of training."
             )
         pairs = sum(map(len, self.parts)) - self.tagged
-        counts = {"validation": self.count(VALIDATION), "the test": self.count(TEST)}
-        parts = " and ".join(f"{count:,} for {name}" for name, count in counts.items() if count) or "none"
-        return f"Held out of {pairs:,} pairs: {parts}{near}. Kept on one side: {self.grouping}.{told}"
+        return f"Held out of {pairs:,} pairs: {self.held_out or 'none'}{near}. Kept on one side: {self.grouping}.{told}"
 
 
 def split_pairs(corpora: Sequence[PairFiles], root: Path, amounts: HoldOut) -> Split:

@@ -9,7 +9,6 @@ Both versions of `HoldOut` draw the same here. The whole draw takes time and mem
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -18,32 +17,20 @@ import numpy as np
 
 from transduce.core.errors import InputError
 from transduce.data.files import fingerprint
-from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, DrawnParts, HoldOut
 from transduce.data.labelled import LabelledFile, read_labelled
 from transduce.data.pairs.pair_groups import Parts, same_text, text_hash
 
 Group = tuple[int, int]  # hash of a text, examples that have it
 
 
-@dataclass(frozen=True)
-class LabelledSplit:
-    """Where each example belongs.
-
-    parts: of each file, a number an example: TRAIN, VALIDATION or TEST.
-    """
-
-    parts: tuple[Parts, ...]
-
-    def count(self, part: int) -> int:
-        """Examples of a part, in all files."""
-        return sum(int((each == part).sum()) for each in self.parts)
+class LabelledSplit(DrawnParts):
+    """Where each labelled text belongs."""
 
     def report(self) -> str:
         """How many are held out, in a sentence."""
-        counts = {"validation": self.count(VALIDATION), "the test": self.count(TEST)}
-        held_out = " and ".join(f"{count:,} for {name}" for name, count in counts.items() if count)
-        examples = sum(map(len, self.parts))
-        return f"Held out of {examples:,} examples: {held_out}, of each label in proportion, the same text on one side."
+        examples, how = sum(map(len, self.parts)), "of each label in proportion, the same text on one side"
+        return f"Held out of {examples:,} examples: {self.held_out}, {how}."
 
 
 def split_labelled(

@@ -35,6 +35,8 @@ from transduce.data.structures.tagged_rows import (
 )
 from transduce.data.structures.word_units import Unit, units_of, without_spaces
 
+SUFFIXES = {".conll", ".bio", ".iob", ".iob2", ".conllu"}
+"""Of files that hold nothing but words with labels."""
 FORMATS = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 Example = tuple[int, str, str]  # line of the first word, words, labels
 

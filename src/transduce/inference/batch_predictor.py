@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from transduce.core.padded import map_tree
+from transduce.data.columns import Column
 from transduce.inference.batches import by_length
 from transduce.inference.protocols import Advance
 
@@ -39,6 +41,19 @@ def predict_in_batches(
         if done:
             done(places)
     return [found[place] for place in range(len(rows))]
+
+
+def outputs_of(
+    model: Any,
+    reads: Column,
+    texts: Sequence[str],
+    run: Callable[[Any], Iterable[Output]],
+    batch_size: int,
+    advance: Advance | None,
+) -> list[Output]:
+    """What `run` makes of each text, as the column reads it. Raises InputError for texts that it cannot read."""
+    rows = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+    return predict_in_batches(model, rows, reads.collate_texts, run, map(len, rows), batch_size, counting(advance))
 
 
 def counting(advance: Advance | None) -> Done | None:

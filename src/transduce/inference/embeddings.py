@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from transduce.data.columns import Columns
-from transduce.inference.batch_predictor import counting, predict_in_batches
+from transduce.inference.batch_predictor import outputs_of
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
@@ -49,16 +47,12 @@ class EmbeddingPredictor:
         advance: Advance | None = None,
     ) -> list[EmbeddingPrediction]:
         """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
-        reads, vectors = self.columns["source"], self.columns["target"]
-        encoded = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
 
         def run(inputs: Any) -> Any:
             return model.embed_text(inputs).float().cpu().numpy()
 
-        found = predict_in_batches(
-            model, encoded, reads.collate_texts, run, map(len, encoded), batch_size, counting(advance)
-        )
+        found = outputs_of(model, self.columns["source"], texts, run, batch_size, advance)
         return [
-            EmbeddingPrediction(text, vectors.decode(row), 0.0, 0.0, (), (), vector=tuple(row.tolist()))
+            EmbeddingPrediction(text, self.columns["target"].decode(row), 0.0, 0.0, (), (), vector=tuple(row.tolist()))
             for text, row in zip(texts, found, strict=True)
         ]

@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from transduce.data.columns import Columns
-from transduce.inference.batch_predictor import counting, predict_in_batches
+from transduce.inference.batch_predictor import outputs_of
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
@@ -60,16 +60,15 @@ class LabelPredictor:
         advance: Advance | None = None,
     ) -> list[LabelPrediction]:
         """One a text, in their order; there is nothing to search, so `settings` mean nothing."""
-        texts, reads, labels = [self.shown(text) for text in texts], self.columns["source"], self.columns["target"]
+        texts, labels = [self.shown(text) for text in texts], self.columns["target"]
         names = labels.tokens(range(labels.spec.size))
-        encoded = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
 
         def run(inputs: Any) -> list[list[float]]:
             normed_BC: Tensor = model.classify(inputs).double().log_softmax(-1)
             return normed_BC.tolist()
 
-        together, done = self.together(batch_size, len(texts)), counting(advance)
-        found = predict_in_batches(model, encoded, reads.collate_texts, run, map(len, encoded), together, done)
+        together = self.together(batch_size, len(texts))
+        found = outputs_of(model, self.columns["source"], texts, run, together, advance)
         made = (_prediction(text, names, row) for text, row in zip(texts, found, strict=True))
         return [self.completed(each, model, names) for each in made]
 

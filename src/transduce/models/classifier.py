@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Annotated, Literal, Self
 
 import torch
-import torch.nn.functional as F
 from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor, nn
 
@@ -22,10 +21,11 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import check
 from transduce.data.columns import ColumnSpec, Specs
+from transduce.layers.feedforward import PLAIN
 from transduce.layers.text_encoder import TextEncoder, TextEncoderConfig, pooled
 
 Pooling = Literal["attention", "mean", "max", "last", "first"]
-POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": F.relu, "gelu": F.gelu}
+POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": PLAIN["relu"], "gelu": PLAIN["gelu"]}
 
 
 class ClassifierConfig(TextEncoderConfig):

@@ -6,13 +6,12 @@ from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 from transduce.data.files import suffix_of
 from transduce.data.pairs.inputs import Named
+from transduce.data.tagged import SUFFIXES
 from transduce.planning.protocols import TaskPlanner
 from transduce.planning.tasks import labels
 from transduce.planning.tasks.labels import LabelsPlanner
 from transduce.planning.tasks.pairs import PairsPlanner
 
-OF_WORDS = {".conll", ".conllu", ".bio", ".iob", ".iob2"}
-"""Suffixes of files with a word and its label a line."""
 PLANNERS: dict[str, type[LabelsPlanner] | type[PairsPlanner]] = {
     "classification": LabelsPlanner,
     "translation": PairsPlanner,
@@ -41,7 +40,7 @@ def kind_of(named: Named) -> str:
                 "need a recipe."
             )
         return named.task
-    if named.target is None and suffix_of(named.source) in OF_WORDS:
+    if named.target is None and suffix_of(named.source) in SUFFIXES:
         raise InputError(
             f'{named.source}: such files hold words with labels, whose training needs a recipe: task.kind = "tagging" '
             f'and data.train = [{{ file = "{named.source.name}" }}]; see docs/tagging.md. For pairs of texts: --task '

@@ -24,6 +24,7 @@ from transduce.data.structures.label_schemes import Scheme
 from transduce.data.structures.word_units import Unit, units_of
 from transduce.data.tagged import (
     FORMATS,
+    SUFFIXES,
     TaggedFile,
     TaggedTexts,
     check_labels,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from transduce.metrics.tally import Tally
 
 OF_WORDS = {"accuracy": "label_accuracy", "macro_f1": "label_macro_f1"}  # what metrics of labels are for rows of them
-SUFFIXES = {".conll", ".bio", ".iob", ".iob2", *FORMATS}
 
 
 class TaggingConfig(Config):
@@ -183,7 +183,7 @@ class Tagging(LabelTask):
         """As the recipe has it: a file of this name, or else the first one of the same format."""
         known = [*self.held_out.values(), *self.data.train]
         named = [each for each in known if Path(each.file).name == path.name]
-        fresh = TaggedFile(file=path.name) if suffix_of(path) in SUFFIXES else None
+        fresh = TaggedFile(file=path.name) if suffix_of(path) in {*SUFFIXES, *FORMATS} else None
         alike = [each for each in known if fresh and each.format_name == fresh.format_name]
         chosen = (named + alike)[:1] or ([fresh] if fresh else [])
         return chosen[0].model_copy(update={"file": path.name}) if chosen else None
