@@ -38,6 +38,8 @@ from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
+from transduce.models.sentence_encoder import SentenceEncoderConfig
+from transduce.models.span_reader import SpanReaderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
 from transduce.models.tagger import TaggerConfig
 from transduce.models.transformer import TransformerConfig
@@ -227,6 +229,18 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         CtcConfig,
     ),
     ('[model] kind = "bidaf"', "For extractive_qa: LSTMs with attention between text and question.", BidafConfig),
+    (
+        '[model] kind = "span_reader"',
+        "For extractive_qa: one encoder that reads question and text together, as BERT does. Settings that the chosen "
+        "encoder does not read are refused.",
+        SpanReaderConfig,
+    ),
+    (
+        '[model] kind = "sentence_encoder"',
+        "What an encoder of Hugging Face without a head becomes: it gives each text a vector, and is not trained here. "
+        "Trainings of other tasks start from it.",
+        SentenceEncoderConfig,
+    ),
     ('[model] kind = "qanet"', "For extractive_qa: convolutions and self-attention.", QanetConfig),
     (
         '[model] kind = "classifier"',

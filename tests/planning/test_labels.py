@@ -103,7 +103,7 @@ def test_tables_of_labels_are_recognised(tmp_path: Path, name: str) -> None:
     inputs = planner_of(Named(path)).inputs
     read = LabelledFile.model_validate(inputs.train)
     assert (read.text, read.label) == (text, label)
-    assert "learnt as classification" in inputs.notes[0]
+    assert "trains a classifier" in inputs.notes[0]
     assert inputs.notes[0].endswith("For pairs of texts: --task translation.")
     found = label_facts(read)
     assert (found.examples, sum(found.labels.values())) == (N, N)
@@ -281,7 +281,7 @@ def test_a_table_is_trained_from_end_to_end_and_fine_tuned(tmp_path: Path) -> No
     done = command(tmp_path, *first)
     assert done.code == 0, done.shown
     shown = " ".join(done.shown.split())
-    assert "learnt as classification" in shown
+    assert "trains a classifier" in shown
     assert "Held out of 300 examples: 30 for validation and 30 for the test" in shown
     assert "bag of n-grams (baseline) accuracy" in shown
     assert "were promised" in shown

@@ -50,11 +50,12 @@ class TextEncoderConfig(NoncausalStackConfig):
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Whole words that training hides."""
     scale_embeddings: bool = True
-    """Multiply embeddings by the root of their width, as the Transformer does; BERT and its like do not."""
+    """Multiply embeddings by the square root of their width, as the original Transformer does; BERT does not."""
     token_types: int = Field(default=0, ge=0, le=2)
-    """Rows of a table that is added to embeddings: one for the first text of a pair, one for the second. 0 = none."""
+    """How many token types (segments) have an embedding of their own: 2 tells the texts of a pair apart, 0 = none."""
     embedding_width: int | None = Field(default=None, ge=2)
-    """Width of embeddings where it is another than d_model (a Transformer's): a matrix leads from one to the other."""
+    """Width of the embeddings of a Transformer where it differs from d_model; a linear map leads from one to the
+    other."""
 
     @model_validator(mode="after")
     def _only_what_is_read(self) -> Self:

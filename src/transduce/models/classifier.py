@@ -33,10 +33,10 @@ class ClassifierConfig(TextEncoderConfig):
 
     kind: Literal["classifier"] = "classifier"
     pooling: Pooling = "attention"
-    """How the states of a text become one: by attention, mean, maximum, the last of each direction of reading, or the
-    first, which is BERT's."""
+    """How the states of a text become one vector: by attention, their mean or maximum, the last state of each
+    direction, or the first state, as in BERT."""
     pooler: Literal["tanh", "relu", "gelu"] | None = None
-    """A further layer between pooling and output, with this activation, as in BERT (tanh). Default: none."""
+    """A further linear layer behind the pooling, with this activation, as in BERT (tanh). Default: none."""
     hops: int = Field(default=1, ge=1)
     """Queries of attention pooling; what each reads stands side by side."""
     pooling_normalizer: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"

@@ -34,10 +34,10 @@ class TaggerConfig(TextEncoderConfig):
     dropout: float = Field(default=0.4, ge=0, lt=1)
     """Of embeddings and states."""
     word_dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Pieces that training hides, of whose words the characters are still seen."""
+    """Share of pieces that training hides; the characters of their words are still seen."""
     crf: bool | None = None
-    """Whether labels are scored as a row, each with the one before it. Unset: where they are of a scheme such as BIO. A
-    prediction keeps to the scheme in any case."""
+    """Whether each label is scored together with the one before it, by a conditional random field. Unset: where labels
+    follow a scheme such as BIO. Predictions keep to the scheme in any case."""
     pieces: Literal["first", "mean"] = "first"
     """A word is read from its first piece, or as the mean of all."""
     character_width: int = Field(default=32, ge=1)

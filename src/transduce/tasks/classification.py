@@ -68,8 +68,8 @@ class ClassificationData(Config):
     test: dict[str, LabelledFile] = Field(default_factory=dict)
     """By name; scored once, at the end."""
     hold_out: HoldOut | None = None
-    """In the place of files for validation and test: how many training examples are drawn for them, alike of each
-    label, the same text on one side. A number alone: those for validation."""
+    """Instead of files for validation and test: how many training examples to draw for them, of each label in
+    proportion; equal texts stay on one side. A number alone is for validation."""
     labels: dict[str, str] | None = None
     """What the files' labels are called: { 0 = "negative", 1 = "negative" }; examples of any other are left out."""
     filters: FilterConfig = FilterConfig(max_ratio=1_000_000)

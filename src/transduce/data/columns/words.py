@@ -47,7 +47,7 @@ class Words(Tokens):
 
     kind: ClassVar[str] = "words"
     length_unit: ClassVar[str] = "word"
-    without_words: ClassVar[str] = "what a tagger attends to is not drawn: its answer is the label of each word."
+    without_words: ClassVar[str] = "the attention of a tagger is not shown; its answer is the label of each word."
     unit: str = "word"
 
     @classmethod

@@ -175,9 +175,9 @@ def labelled_inputs(named: Named) -> Inputs:
 
 def _told(named: Named, path: Path, found: LabelledColumns) -> str:
     texts = " and ".join(f'"{each}"' for each in found.text)
-    why = f": {found.why}" if found.why else ""
-    other = "" if named.task else " For pairs of texts: --task translation."
-    return f"{path}: learnt as classification{why}; the texts are in {texts}.{other}"
+    why = f", as {found.why}" if found.why else ""
+    other = "" if named.task else " To train on pairs of texts instead: --task translation."
+    return f"{path}: trains a classifier{why}; the texts are in {texts}.{other}"
 
 
 def _beside(inputs: Inputs, folder: Path, train: Path) -> Inputs:
