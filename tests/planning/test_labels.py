@@ -104,7 +104,7 @@ def test_tables_of_labels_are_recognised(tmp_path: Path, name: str) -> None:
     read = LabelledFile.model_validate(inputs.train)
     assert (read.text, read.label) == (text, label)
     assert "trains a classifier" in inputs.notes[0]
-    assert inputs.notes[0].endswith("For pairs of texts: --task translation.")
+    assert inputs.notes[0].endswith("pairs of texts instead: --task translation.")
     found = label_facts(read)
     assert (found.examples, sum(found.labels.values())) == (N, N)
 
