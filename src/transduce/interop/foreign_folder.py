@@ -103,8 +103,8 @@ class ForeignFolder:
             return
         if spec := _ctranslate2_spec(self.path / "model.bin"):
             raise InputError(
-                f"{self.path}: this is a model of CTranslate2 ({spec}), whose weights cannot be read back. Convert the "
-                "folder of Hugging Face that it was made from."
+                f"{self.path}: this is a model of CTranslate2 ({spec}), which is not read here. Convert the folder of "
+                "Hugging Face that it was made from."
             )
         pickled = sorted(file.name for pattern in PICKLES for file in self.path.glob(pattern))
         if pickled:
@@ -128,7 +128,14 @@ def _ctranslate2_spec(file: Path) -> str:
 
 def _kind_name(kind: type | tuple[type, ...]) -> str:
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    names = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a text",
+        list: "a list",
+        dict: "a table",
+    }
     return " or ".join(dict.fromkeys(names.get(each, each.__name__) for each in kinds))
 
 
