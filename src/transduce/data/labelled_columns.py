@@ -13,6 +13,7 @@ from transduce.core.languages import BY_CODE
 from transduce.core.printable import quoted
 from transduce.data.formats import Format, Key
 from transduce.data.pairs.languages import languages_of_columns
+from transduce.data.structures.label_schemes import parts_of, scheme_of
 
 LOOKED_AT = 2_000  # rows
 MOST_COLUMNS = 100  # of wider tables none is looked at
@@ -57,6 +58,13 @@ class LabelledColumns(NamedTuple):
     doubt: str = ""
 
 
+def are_few(values: Sequence[str]) -> bool:
+    """Whether values are labels by themselves: few different ones, short, and each in many rows."""
+    found = {*values}
+    short = all(len(each) <= LONGEST_LABEL for each in found)
+    return 2 <= len(found) <= MOST_LABELS and short and len(values) >= ROWS_A_LABEL * len(found)
+
+
 class _Column(NamedTuple):
     key: Key
     name: str
@@ -69,9 +77,12 @@ class _Column(NamedTuple):
     @property
     def is_few(self) -> bool:
         """Whether it holds labels by its values alone."""
-        found = self.different
-        short = all(len(each) <= LONGEST_LABEL for each in found)
-        return 2 <= len(found) <= MOST_LABELS and short and len(self.values) >= ROWS_A_LABEL * len(found)
+        return are_few(self.values)
+
+    @property
+    def is_of_spans(self) -> bool:
+        """Whether it holds labels of words, such as B-PER and I-PER."""
+        return scheme_of(self.different) != "none" and any(parts_of(each).kind for each in self.different)
 
     @property
     def is_of_texts(self) -> bool:
@@ -181,7 +192,7 @@ class Looked:
             return named, True
         if self.label is None and len(self.keys) != 2:
             return None, False
-        few = [each for each in table.columns if each.is_few]
+        few = [each for each in table.columns if each.is_few and not each.is_of_spans]
         return (few[0], False) if len(few) == 1 else (None, False)
 
     def _two_texts(self, label: _Column) -> tuple[Key, ...]:
