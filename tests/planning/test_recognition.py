@@ -41,6 +41,22 @@ def lines(*rows: Sequence[str], between: str = "\t") -> str:
     return "".join(f"{between.join(row)}\n" for row in rows)
 
 
+def asked(number: int, **more: Any) -> dict[str, Any]:
+    return {"id": number, "question": f"Where is {number}?", "context": f"He is in B{number}, they say.", **more}
+
+
+def squad(count: int) -> str:
+    """Questions on texts as in SQuAD's files."""
+    paragraphs = [
+        {
+            "context": f"He is in B{n}.",
+            "qas": [{"id": str(n), "question": "Where?", "answers": [{"text": f"B{n}", "answer_start": 9}]}],
+        }
+        for n in range(count)
+    ]
+    return json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": paragraphs}]})
+
+
 def tagged_object(**more: Any) -> dict[str, Any]:
     return {"tokens": PERSON, "ner_tags": BIO.split(), **more}
 
@@ -73,6 +89,18 @@ RECOGNISED: dict[str, tuple[str, str, str]] = {
     "spans of doccano": ("x.jsonl", objects(*[{"text": "Mark waits", "label": [[0, 4, "PER"]]}] * 5), "tagging"),
     "spans of Prodigy": (
         "x.ndjson", objects(*[{"text": "Mark", "spans": [{"start": 0, "end": 4, "label": "P"}]}] * 5), "tagging"),
+    "SQuAD": ("x.json", squad(N), "extractive_qa"),
+    "questions with places": (
+        "x.jsonl", objects(*[asked(n, answers={"text": [f"B{n}"], "answer_start": [7]}) for n in range(N)]),
+        "extractive_qa"),
+    "questions with lists": (
+        "q.jsonl", objects(*[asked(n, answers=[{"text": f"B{n}"}] * (n % 3)) for n in range(N)]), "extractive_qa"),
+    "questions with texts": (
+        "q.ndjson", objects(*[asked(n, answer=f"B{n}") for n in range(N)]), "extractive_qa"),
+    "answers that are elsewhere": (
+        "q.jsonl", objects(*[asked(n, answer=f"no {n}") for n in range(N)]), "translation"),
+    "questions with yes and no": (
+        "q.jsonl", objects(*[asked(n, answer=["yes", "no"][n % 2]) for n in range(N)]), "classification"),
     "pairs with empty lines": ("x.tsv", "\n\n".join(f"w{n}\tm{n}" for n in range(N)), "translation"),
     "pairs": ("data1.tsv", texts_with(OTHERS), "translation"),
     "pairs as objects": ("x.jsonl", objects(*[{"a": f"x {n}", "b": f"y {n}"} for n in range(N)]), "translation"),
@@ -93,6 +121,12 @@ REFUSED: dict[str, tuple[str, str, set[str]]] = {
     "spans and a label": (
         "x.jsonl", objects(*[{"text": f"M {n}", "entities": [[0, 1, "P"]], "label": "ab"[n % 2]} for n in range(N)]),
         {"tagging", "classification"}),
+    "answers of few kinds that stand in their texts": (
+        "q.jsonl", objects(*[asked(n, answer=["He", "they"][n % 2]) for n in range(N)]),
+        {"extractive_qa", "classification"}),
+    "questions and a label": (
+        "q.jsonl", objects(*[asked(n, answer=f"B{n}", label="ab"[n % 2]) for n in range(N)]),
+        {"extractive_qa", "classification"}),
     "most labels are different": (
         "x.csv", texts_with(OTHERS, header=["text", "label"], between=","), {"classification", "translation"}),
     "two texts and a label": (

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -93,7 +93,17 @@ class HoldOut(Config):
         return first, second
 
 
-def check_drawn_once(drawn: HoldOut | None, validation: object, test: Container[str]) -> None:
+class _Drawn(Protocol):
+    """What is drawn: numbers of examples, or shares of them."""
+
+    @property
+    def validation(self) -> float: ...
+
+    @property
+    def test(self) -> float: ...
+
+
+def check_drawn_once(drawn: _Drawn | None, validation: object, test: Container[str]) -> None:
     """Raises ValueError where files are named for a part that is drawn, too."""
     if drawn and drawn.validation and validation:
         raise ValueError("validation and hold_out both give validation examples: leave out either")

@@ -39,7 +39,8 @@ TEXTS = (
 """Names of columns of texts."""
 TWO_TEXTS = (
     *(("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("text1", "text2")),
-    *(("text_a", "text_b"), ("sentence_a", "sentence_b")),
+    *(("text_a", "text_b"), ("sentence_a", "sentence_b"), ("question", "sentence"), ("question", "passage")),
+    *(("question", "context"), ("query", "document"), ("claim", "evidence")),
 )
 """Names of columns of two texts that are classified together."""
 LANGUAGES = {name.lower() for name in BY_CODE.values()}

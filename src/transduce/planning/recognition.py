@@ -11,9 +11,10 @@ from transduce.data.files import suffix_of
 from transduce.data.pairs.inputs import Named, names_data
 from transduce.data.tagged import SUFFIXES
 from transduce.planning.protocols import Recognised, TaskPlanner
-from transduce.planning.tasks import labels, tags
+from transduce.planning.tasks import labels, spans, tags
 from transduce.planning.tasks.labels import LabelsPlanner
 from transduce.planning.tasks.pairs import PairsPlanner
+from transduce.planning.tasks.spans import SpansPlanner
 from transduce.planning.tasks.tags import TagsPlanner
 
 PAIRS = "translation"
@@ -33,6 +34,7 @@ class PlannedKind(NamedTuple):
 KINDS = {
     "classification": PlannedKind(LabelsPlanner, labels.recognise),
     "tagging": PlannedKind(TagsPlanner, tags.recognise),
+    "extractive_qa": PlannedKind(SpansPlanner, spans.recognise),
     PAIRS: PlannedKind(PairsPlanner, lambda named: None),
 }
 

@@ -44,13 +44,15 @@ class ReadFacts(Protocol):
 class EncoderPlanner(ABC):
     """A `TaskPlanner` of one kind of task whose model reads texts.
 
-    kind: of the task. model: its kind where it starts from another model. unit: what `amount` counts.
+    kind: of the task. model: its kind where it starts from a model for another task; readers: those for this task.
+    unit: what `amount` counts.
     sizes: amounts from which a model is so wide. epochs: of up to `epochs_up_to`; of more, fewer in proportion to
     their root. most: tokens of a batch.
     """
 
     kind: ClassVar[str]
     model: ClassVar[str]
+    readers: ClassVar[tuple[str, ...]]
     unit: ClassVar[str] = "examples"
     sizes: ClassVar[tuple[tuple[int, int], ...]]
     epochs: ClassVar[int]
@@ -161,7 +163,8 @@ class EncoderPlanner(ABC):
 
     def _started(self, start: Start) -> list[Decision]:
         """The model and the optimizer of a training from another model."""
-        table: Table = {"task": {"kind": self.kind}, "training": {"start": start.path}}
+        own = {} if start.model["kind"] in self.readers else {"kind": self.model}
+        table: Table = {"task": {"kind": self.kind}, "training": {"start": start.path}, "model": own}
         model = with_model_to_start_from(table).get("model", {})
         return [*self._inherited(model), *_fine_tuning(start)]
 

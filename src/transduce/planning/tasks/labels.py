@@ -171,7 +171,7 @@ class LabelsPlanner(EncoderPlanner):
         InputError: as `labelled_inputs`.
     """
 
-    kind, model = "classification", "classifier"
+    kind, model, readers = "classification", "classifier", ("classifier",)
     sizes = SIZES
     epochs, epochs_up_to = EPOCHS, EPOCHS_UP_TO
     held_out_how = "of each label in proportion, the same text on one side"

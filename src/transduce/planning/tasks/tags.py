@@ -177,7 +177,7 @@ class TagsPlanner(EncoderPlanner):
         InputError: as `tagged_inputs`.
     """
 
-    kind, model = "tagging", "tagger"
+    kind, model, readers = "tagging", "tagger", ("tagger",)
     unit = "words"
     sizes = SIZES
     epochs, epochs_up_to = EPOCHS, EPOCHS_UP_TO
