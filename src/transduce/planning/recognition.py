@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.core.folders import RESOLVED
 from transduce.core.registry import suggest
 from transduce.data.files import suffix_of
 from transduce.data.pairs.inputs import Named, names_data
 from transduce.data.tagged import SUFFIXES
 from transduce.planning.protocols import Recognised, TaskPlanner
-from transduce.planning.tasks import labels, spans, tags
+from transduce.planning.tasks import labels, spans, speech, tags
 from transduce.planning.tasks.labels import LabelsPlanner
 from transduce.planning.tasks.pairs import PairsPlanner
 from transduce.planning.tasks.spans import SpansPlanner
+from transduce.planning.tasks.speech import SpeechPlanner
 from transduce.planning.tasks.tags import TagsPlanner
 
 PAIRS = "translation"
@@ -35,6 +37,7 @@ KINDS = {
     "classification": PlannedKind(LabelsPlanner, labels.recognise),
     "tagging": PlannedKind(TagsPlanner, tags.recognise),
     "extractive_qa": PlannedKind(SpansPlanner, spans.recognise),
+    "speech_recognition": PlannedKind(SpeechPlanner, speech.recognise),
     PAIRS: PlannedKind(PairsPlanner, lambda named: None),
 }
 
@@ -83,6 +86,8 @@ def names_examples(path: Path, separator: str | None = None, task: str | None = 
     """
     if names_data(path, separator) or suffix_of(path) in SUFFIXES:
         return True
+    if path.is_dir() and not (path / RESOLVED).exists():
+        return any(each.recognise(Named(path)) for each in KINDS.values())
     return path.is_file() and path.suffix != ".toml" and (task is not None or suffix_of(path) == ".txt")
 
 

@@ -58,7 +58,7 @@ class EncoderPlanner(ABC):
     epochs: ClassVar[int]
     epochs_up_to: ClassVar[int]
     most: ClassVar[int] = 2048
-    held_out_how: ClassVar[str]
+    held_out_how: ClassVar[str] = ""
     """Which examples are held out, in words."""
 
     def __init__(self, named: Named) -> None:
