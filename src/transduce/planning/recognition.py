@@ -12,9 +12,10 @@ from transduce.data.files import suffix_of
 from transduce.data.pairs.inputs import Named, names_data
 from transduce.data.tagged import SUFFIXES
 from transduce.planning.protocols import Recognised, TaskPlanner
-from transduce.planning.tasks import labels, spans, speech, tags
+from transduce.planning.tasks import labels, running_text, spans, speech, tags
 from transduce.planning.tasks.labels import LabelsPlanner
 from transduce.planning.tasks.pairs import PairsPlanner
+from transduce.planning.tasks.running_text import RunningTextPlanner, is_plain_text
 from transduce.planning.tasks.spans import SpansPlanner
 from transduce.planning.tasks.speech import SpeechPlanner
 from transduce.planning.tasks.tags import TagsPlanner
@@ -38,6 +39,7 @@ KINDS = {
     "tagging": PlannedKind(TagsPlanner, tags.recognise),
     "extractive_qa": PlannedKind(SpansPlanner, spans.recognise),
     "speech_recognition": PlannedKind(SpeechPlanner, speech.recognise),
+    "language_modelling": PlannedKind(RunningTextPlanner, running_text.recognise),
     PAIRS: PlannedKind(PairsPlanner, lambda named: None),
 }
 
@@ -66,6 +68,7 @@ def kind_of(named: Named) -> str:
         return named.task
     found = {kind: evidence for kind, each in KINDS.items() if (evidence := each.recognise(named))}
     if not found:
+        _refuse_text_alone(named)
         return PAIRS
     claims = {kind: evidence.why for kind, evidence in found.items()}
     if doubt := next((each.doubt for each in found.values() if each.doubt), ""):
@@ -77,6 +80,19 @@ def kind_of(named: Named) -> str:
             f"{_listed(f'{command} --task {kind}' for kind in claims)}."
         )
     return next(iter(claims))
+
+
+def _refuse_text_alone(named: Named) -> None:
+    """Raises InputError for text without a second side, which may be that of pairs or for a language model."""
+    if not is_plain_text(named):
+        return
+    command = f"transduce train {shlex.quote(str(named.source))} --task"
+    raise InputError(
+        f"{named.source}: the target is missing. To learn from pairs of texts, name its file with --target; or name "
+        "one file with both sides: tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, "
+        f".tmx or a .zip of OPUS. To learn how this text goes on: {command} language_modelling. Other kinds of task "
+        f"({', '.join(kind for kind in KINDS if kind != PAIRS)}) and their files: {DOCS}."
+    )
 
 
 def names_examples(path: Path, separator: str | None = None, task: str | None = None) -> bool:

@@ -40,13 +40,16 @@ def training_file(source: Path, fits: Callable[[Path], bool]) -> Path | None:
     return source if source.is_file() and fits(source) else None
 
 
-def with_held_out(inputs: Inputs, named: Named, train: Path) -> Inputs:
+def with_held_out(inputs: Inputs, named: Named, train: Path, key: str = "file") -> Inputs:
     """With the validation and the tests that lie beside the training file in a folder, and with those that were named.
+
+    Args:
+        key: under which an entry of [data] names its file.
 
     Raises:
         InputError: named files are missing, or are of pairs.
     """
-    return _with_named(_beside(inputs, named.source, train), named)
+    return _with_named(_beside(inputs, named.source, train, key), named, key)
 
 
 def entry_as(model: type[Entry], entry: dict[str, Any]) -> Entry:
@@ -74,12 +77,12 @@ def refuse_options(named: Named, task: str, what: str, columns: bool = False) ->
         )
 
 
-def _beside(inputs: Inputs, folder: Path, train: Path) -> Inputs:
+def _beside(inputs: Inputs, folder: Path, train: Path, key: str) -> Inputs:
     """With the validation and the tests that lie in a folder beside the training file."""
     if not folder.is_dir():
         return inputs
     alike = [each for each in sorted(folder.iterdir()) if each != train and suffix_of(each) == suffix_of(train)]
-    files = {stem_of(each): {**inputs.train, "file": str(each)} for each in alike if each.is_file()}
+    files = {stem_of(each): {**inputs.train, key: str(each)} for each in alike if each.is_file()}
     validation = sorted((stem for stem in files if part_of(stem) == "validation"), key=usual_validation)
     tests = by_name(stem for stem in files if part_of(stem) == "test")
     several = (of_several(folder, *validation),) if len(validation) > 1 else ()
@@ -91,16 +94,16 @@ def _beside(inputs: Inputs, folder: Path, train: Path) -> Inputs:
     )
 
 
-def _with_named(inputs: Inputs, named: Named) -> Inputs:
+def _with_named(inputs: Inputs, named: Named, key: str) -> Inputs:
     """With the held-out files that were named, which are read as the training file is."""
     for part in HELD_OUT:
         if getattr(named, f"{part}_target") is not None:
-            raise InputError(f"--{part}-target: is for pairs of texts; the labels are in the file of --{part}.")
+            raise InputError(f"--{part}-target: is for pairs of texts; name one file as --{part}.")
         path = getattr(named, part)
         if path is None:
             continue
         lasting_file(path)
-        entry = {**inputs.train, "file": str(path)}
+        entry = {**inputs.train, key: str(path)}
         held_out: dict[str, Any] = {"validation": entry} if part == "validation" else {"tests": {part: entry}}
         inputs = replace(inputs, named=(*inputs.named, part), **held_out)
     return inputs

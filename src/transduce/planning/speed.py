@@ -101,7 +101,9 @@ def steady(seconds: Sequence[float]) -> float:
 
 def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
     """Held-out pairs with more tokens than training keeps, which may take longer than all others."""
-    most = getattr(getattr(recipe.data, "filters", None), "max_tokens", math.inf)
+    most = getattr(getattr(recipe.data, "filters", None), "max_tokens", None)
+    if most is None:
+        return
     for name, dataset in {"the validation": data.validation, **data.tests}.items():
         lengths = [dataset.store.all_lengths(side) for side in ("source", "target")] if dataset else []
         longest = [max(both) for both in zip(*lengths, strict=True)]
