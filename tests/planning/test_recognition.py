@@ -101,6 +101,25 @@ RECOGNISED: dict[str, tuple[str, str, str]] = {
         "q.jsonl", objects(*[asked(n, answer=f"no {n}") for n in range(N)]), "translation"),
     "questions with yes and no": (
         "q.jsonl", objects(*[asked(n, answer=["yes", "no"][n % 2]) for n in range(N)]), "classification"),
+    "questions and sentences": (
+        "data5.tsv", texts_with(OTHERS, ["0", "1"], header=["question", "sentence", "label"]), "classification"),
+    "claims and evidence": (
+        "y.jsonl", objects(*[{"claim": f"a {n}", "evidence": f"b {n}", "label": "ab"[n % 2]} for n in range(N)]),
+        "classification"),
+    "intents": ("y.json", json.dumps([{"q": f"how {n}", "intent": "ab"[n % 2]} for n in range(N)]), "classification"),
+    "semicolons": ("y.csv", texts_with(["bad", "good"], header=["Text", "Category"], between=";"), "classification"),
+    "stars": ("y.csv", texts_with(["1", "2", "5"], header=["review", "stars"], between=","), "classification"),
+    "inflection": (
+        "y.tsv", lines(*([f"lemma{n // 3}", f"form{n}", ["N;SG", "N;PL"][n % 2]] for n in range(N))), "translation"),
+    "translations with their domains": (
+        "y.tsv", texts_with([f"das ist der Satz Nummer {n} hier" for n in range(N)], ["news", "law"]), "translation"),
+    "bars": ("y.txt", texts_with(OTHERS, between=" ||| "), "translation"),
+    "sums": ("y.tsv", lines(*([f"{n} + 1", str(n + 1)] for n in range(N))), "translation"),
+    "languages": ("y.csv", texts_with(["bad", "good"], header=["en", "sw"], between=","), "translation"),
+    "source and target": (
+        "y.jsonl", objects(*[{"source": f"a b {n}", "target": "X Y"} for n in range(N)]), "translation"),
+    "columns of numbers": (
+        "y.tsv", "\n\n".join(lines(*([str(n), str(n * k)] for n in range(5))) for k in range(9)), "translation"),
     "pairs with empty lines": ("x.tsv", "\n\n".join(f"w{n}\tm{n}" for n in range(N)), "translation"),
     "pairs": ("data1.tsv", texts_with(OTHERS), "translation"),
     "pairs as objects": ("x.jsonl", objects(*[{"a": f"x {n}", "b": f"y {n}"} for n in range(N)]), "translation"),
@@ -127,6 +146,11 @@ REFUSED: dict[str, tuple[str, str, set[str]]] = {
     "questions and a label": (
         "q.jsonl", objects(*[asked(n, answer=f"B{n}", label="ab"[n % 2]) for n in range(N)]),
         {"extractive_qa", "classification"}),
+    "pairs of texts in one language with few labels": (
+        "x.tsv", texts_with(OTHERS, ["yes", "no"]), {"classification", "translation"}),
+    "columns of numbers of few kinds": (
+        "x.csv", texts_with(OTHERS, ["1", "2"], header=["a", "b", "c"], between=","),
+        {"classification", "translation"}),
     "most labels are different": (
         "x.csv", texts_with(OTHERS, header=["text", "label"], between=","), {"classification", "translation"}),
     "two texts and a label": (
