@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from transduce.attention.rotary_scaling import RotaryScaling
 from transduce.compare.axis import AxisConfig
 from transduce.compare.config import CompareConfig
 from transduce.core.config import Config
@@ -211,6 +212,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "rnn"', "Recurrent encoder and decoder, with or without attention.", RnnConfig),
     ('[model] kind = "rnn_decoder"', "For language modelling.", RnnDecoderConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
+    (
+        "[model.rotary_scaling]",
+        'With `positions = "rotary"`: frequencies are divided, so that a model reads longer texts than before.',
+        RotaryScaling,
+    ),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
     (
         '[model] kind = "ssru_transformer"',

@@ -28,6 +28,8 @@ ROOMS = {
 }
 WHERE: dict[str, dict[str, Any]] = {
     "max_length": {"positions": "learned"},
+    "rotary_base": {"positions": "rotary"},
+    "rotary_scaling": {"positions": "rotary"},
     "pattern": {"stride": 3},  # blocks that a target is longer than
     "stride": {"stride": 3, "pattern": "local"},
     "decoder_positions": {"positions": "tensor2tensor"},
@@ -35,6 +37,8 @@ WHERE: dict[str, dict[str, Any]] = {
 }
 OTHERS: dict[str, list[Any]] = {  # values other than the default's neighbours
     "stride": [2],
+    "rotary_base": [500.0],
+    "rotary_scaling": [{"kind": "linear", "factor": 2.0}],
     "pattern": ["local", "strided", "fixed"],
     "kernel": [7],
     "key_value_heads": [1],
