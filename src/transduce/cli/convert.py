@@ -38,9 +38,10 @@ def convert(
         transduce convert opus-mt-en-fr en-fr.safetensors
 
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
-    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA), and Marian's .npz. Both models read the lines of --check in fp32:
-    translators greedily, encoders for their labels or vectors. If any output differs, the first one is shown and the
-    exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the cache.
+    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma), and Marian's
+    .npz. Both models read the lines of --check in fp32: translators greedily, encoders for their labels or vectors,
+    language models for the probability of a line and its greedy continuation. If any output differs, this is told and
+    the exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -85,6 +86,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.cli.text import tell, tell_red
     from transduce.core.errors import InputError
     from transduce.core.extras import library
+    from transduce.interop.decoder_parity import DecoderParity, compare_decoder
     from transduce.interop.encoder_parity import EncoderParity, compare_encoder
     from transduce.interop.original_engine import OriginalEngine
     from transduce.interop.parity import compare
@@ -102,9 +104,11 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
         tell_red(f"nothing was compared: {error}")
         return True
     pipeline = load(output, device="cpu")
-    found: Parity | EncoderParity
+    found: Parity | EncoderParity | DecoderParity
     if read.is_encoder:
         found = compare_encoder(pipeline, read.path, text)
+    elif read.is_decoder:
+        found = compare_decoder(pipeline, read.path, text)
     else:
         found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
     for line in found.report():

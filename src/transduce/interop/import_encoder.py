@@ -127,7 +127,7 @@ def read_encoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tu
     data = {"train": [{"file": "unknown"}], **head.data}
     recipe = {"name": name, "task": head.task, "data": data, "model": {**table, **head.model}}
     notes = [f"left out: {', '.join(left)}, which this model does not need."] if left else []
-    return _file(recipe, weights, {"source": head.source, "target": head.target}, origin), notes
+    return packed_model(recipe, weights, {"source": head.source, "target": head.target}, origin), notes
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,14 @@ def _pointer(tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
     return {"kind": "span_reader", "no_answer": "first"}
 
 
-def _file(recipe: dict[str, Any], weights: Weights, columns: Mapping[str, Column], origin: dict[str, Any]) -> ModelFile:
+def packed_model(
+    recipe: dict[str, Any], weights: Weights, columns: Mapping[str, Column], origin: dict[str, Any]
+) -> ModelFile:
+    """A model file of a recipe as a table, checked as any that is loaded.
+
+    Raises:
+        InputError: the weights are not those of such a model, or not all of them are numbers.
+    """
     texts, described = pack(columns)
     config = parse_recipe(recipe, recipe["name"]).to_table()
     contiguous = {key: weight.contiguous() for key, weight in weights.items()}

@@ -21,7 +21,10 @@ from transduce.data.columns.tokens import Tokens
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
-from transduce.interop.import_encoder import FAMILIES, read_encoder
+from transduce.interop.import_decoder import FAMILIES as DECODERS
+from transduce.interop.import_decoder import read_decoder
+from transduce.interop.import_encoder import FAMILIES as ENCODERS
+from transduce.interop.import_encoder import read_encoder
 from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
 from transduce.interop.import_t5 import read_t5
 from transduce.interop.model_card import Languages
@@ -58,7 +61,7 @@ class Imported:
     """A model file of ours, and what it came from.
 
     kind: of the format, for people. has_engine: whether something here runs the original. is_encoder: it reads texts
-        and writes none. notes: what is to be told.
+        and writes none. is_decoder: it goes on with texts. notes: what is to be told.
     """
 
     file: ModelFile
@@ -67,6 +70,7 @@ class Imported:
     languages: Languages
     has_engine: bool = True
     is_encoder: bool = False
+    is_decoder: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -96,14 +100,14 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     if path.is_file():
         raise InputError(_no_folder(path))
     folder = ForeignFolder(path)
-    kind, known = folder.get("model_type", str), [*KINDS, *FAMILIES]
+    kind, known = folder.get("model_type", str), [*KINDS, *ENCODERS, *DECODERS]
     if kind not in known:
         raise InputError(
             f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, known)} '
             f"Known: {', '.join(known)}."
         )
-    if kind in FAMILIES:
-        return _encoder(folder, kind, name)
+    if kind in ENCODERS or kind in DECODERS:
+        return _one_sided(folder, kind, name)
     try:
         table, weights = KINDS[kind](folder)
     except (IndexError, RuntimeError) as error:
@@ -113,12 +117,15 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
 
-def _encoder(folder: ForeignFolder, kind: str, name: str) -> Imported:
+def _one_sided(folder: ForeignFolder, kind: str, name: str) -> Imported:
+    """An encoder or a decoder."""
+    reads = kind in ENCODERS
     try:
-        file, notes = read_encoder(folder, name, provenance(folder.path, kind))
+        file, notes = (read_encoder if reads else read_decoder)(folder, name, provenance(folder.path, kind))
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), is_encoder=True, notes=tuple(notes))
+    roles = {"is_encoder": reads, "is_decoder": not reads}
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), **roles, notes=tuple(notes))
 
 
 def _no_folder(path: Path) -> str:

@@ -23,7 +23,7 @@ class Tokens(Column):
 
     starts, ends: whether a model reads the start token before a row, and the end token behind it. Stores hold neither.
     stream: rows of a store are windows of running text, which nothing is added to; a text by itself stands between two
-        end tokens, as a line does in a stream.
+        end tokens, as a line does in a stream; if it also starts, between a start token and an end token.
     before: in the place of the start token, what a model reads before a row; a row that does not start has none
         otherwise. What follows the first of them an output begins with, always.
     between: in the place of the end token, what stands between two texts that are read as one.
@@ -81,7 +81,7 @@ class Tokens(Column):
         """The id before the first token of a text."""
         if self.before and self.starts:
             return self.tokenizer.ids(self.before[:1])[0]
-        return self.tokenizer.end if self.stream else self.tokenizer.start
+        return self.tokenizer.end if self.stream and not self.starts else self.tokenizer.start
 
     @property
     def end(self) -> int:
@@ -107,6 +107,8 @@ class Tokens(Column):
 
     def collate(self, rows: Sequence[Ids]) -> Padded:
         """(B, T) int64, padded with 0."""
+        if self.stream:
+            return padded(rows)
         if self.before or self.after:
             closed = [np.asarray(self.closed(row.tolist()), np.int32) for row in rows]
             return padded(closed, 0, self.start if self.starts else None)
