@@ -368,7 +368,7 @@ def test_it_goes_on_learning(run: Run, folders: dict[str, Path], tmp_path: Path)
         task = {{ kind = "language_modelling", context = 32 }}
         data = {{ root = "{tmp_path}", train = [{{ text = "text.txt" }}], validation = {{ text = "text.txt" }} }}
         batch = {{ tokens = 256 }}
-        training = {{ updates = 12, learning_rate = 1e-3 }}
+        training = {{ updates = 12, learning_rate = 2e-2, warmup = 1 }}
     """
     (tmp_path / "tuned.toml").write_text(recipe, encoding="utf-8")
     before = loaded(folder)

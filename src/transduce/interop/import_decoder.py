@@ -39,12 +39,12 @@ BUFFERS = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq")  # of olde
 Take = Callable[[str], Tensor]
 
 
-def read_decoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tuple[ModelFile, list[str]]:
+def read_decoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str, Any]]) -> tuple[ModelFile, list[str]]:
     """The model file of a folder with a decoder, and what is to be told of it.
 
     Args:
         name: of the recipe that is written into the file.
-        origin: its provenance.
+        origin: gives its provenance, which takes long: every file is read.
 
     Raises:
         InputError: settings that our layers do not have; more weights than the memory holds; tensors are missing, or
@@ -67,7 +67,7 @@ def read_decoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tu
         "model": table,
         "search": search,
     }
-    return packed_model(recipe, weights, {"target": column}, origin), [*notes, *untold]
+    return packed_model(recipe, weights, {"target": column}, origin()), [*notes, *untold]
 
 
 def turned(rows: Tensor, width: int) -> Tensor:

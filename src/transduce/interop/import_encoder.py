@@ -13,7 +13,7 @@ A folder with a head for labels of texts becomes a classifier, one for labels of
 Shapes: D model width, T positions, V vocabulary.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,12 +108,12 @@ FAMILIES = {
 PREFIXES = ("", "bert.", "distilbert.", "electra.", "roberta.")
 
 
-def read_encoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tuple[ModelFile, list[str]]:
+def read_encoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str, Any]]) -> tuple[ModelFile, list[str]]:
     """The model file of a folder with an encoder, and what is to be told of it.
 
     Args:
         name: of the recipe that is written into the file.
-        origin: its provenance.
+        origin: gives its provenance, which takes long: every file is read.
 
     Raises:
         InputError: settings that our encoders do not have; tensors are missing, or are not known; no tokenizer.
@@ -127,7 +127,7 @@ def read_encoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tu
     data = {"train": [{"file": "unknown"}], **head.data}
     recipe = {"name": name, "task": head.task, "data": data, "model": {**table, **head.model}}
     notes = [f"left out: {', '.join(left)}, which this model does not need."] if left else []
-    return packed_model(recipe, weights, {"source": head.source, "target": head.target}, origin), notes
+    return packed_model(recipe, weights, {"source": head.source, "target": head.target}, origin()), notes
 
 
 @dataclass(frozen=True)

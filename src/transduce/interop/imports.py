@@ -6,6 +6,7 @@ Shapes: V vocabulary, D model width.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def _one_sided(folder: ForeignFolder, kind: str, name: str) -> Imported:
     """An encoder or a decoder."""
     reads = kind in ENCODERS
     try:
-        file, notes = (read_encoder if reads else read_decoder)(folder, name, provenance(folder.path, kind))
+        file, notes = (read_encoder if reads else read_decoder)(folder, name, partial(provenance, folder.path, kind))
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
     roles = {"is_encoder": reads, "is_decoder": not reads}
