@@ -82,7 +82,8 @@ def read_whole(column: Tokens, text: str, first: bool = True, last: bool = True)
     """
     before = [Token(name, 0, 0, name) for name in column.before if first]
     behind = [Token(name, len(text), len(text), name) for name in (column.after if last else column.between)]
-    return [*before, *read_tokens(column.tokenizer, text), *(behind or [end_token(column.tokenizer, text)])]
+    ids, spans = column.pieces(text)
+    return [*before, *_tokens(column.tokenizer, ids, spans, text), *(behind or [end_token(column.tokenizer, text)])]
 
 
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:

@@ -127,6 +127,10 @@ class Tokens(Column):
         """What a model reads of texts by themselves, of rows that `closed` gave."""
         return padded(rows)
 
+    def pieces(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a part of a text, and the characters [first, last) that each came from."""
+        return self.tokenizer.encode([text])[0], self.tokenizer.offsets(text)
+
     def parts(self, text: str) -> list[tuple[int, int]]:
         """The characters [first, last) of each part of a text that an end token closes."""
         return [(0, len(text))]
