@@ -143,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gguf", type=Path)
     parser.add_argument("--folder", type=Path, required=True, help="where the folder of Hugging Face is written")
-    parser.add_argument("--output", type=Path, help="a file for the figures, as JSON")
+    parser.add_argument("--record", action="store_true", help="keep the figures as results/smollm2.json")
     given = parser.parse_args()
     if not (given.folder / "model.safetensors").is_file():
         written(given.gguf, given.folder)
@@ -169,8 +169,8 @@ def main() -> None:
     }
     print("\n".join(parity.report()))
     print(json.dumps(figures, indent=2, ensure_ascii=False))
-    if given.output:
-        save_measurement(given.output, figures)
+    if given.record:
+        save_measurement("smollm2", time.perf_counter() - began, ("transformers", "tokenizers", "gguf"), **figures)
 
 
 if __name__ == "__main__":
