@@ -1,4 +1,5 @@
-"""Speech as frames of features: filterbanks of sound files, or features that somebody else computed.
+"""Speech as frames of features: filterbanks or log-mel spectrograms of sound files, or features that somebody else
+computed.
 
 Shapes: B utterances, S frames, F features.
 """
@@ -6,7 +7,7 @@ Shapes: B utterances, S frames, F features.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -29,15 +30,17 @@ from transduce.data.speech.filterbank import (
     resampled,
     stretched,
 )
+from transduce.data.speech.log_mel import RATE, log_mel
 from transduce.data.speech.uploads import DATA, called
 from transduce.data.store import FloatRows, Ids
 
 PROBED = 24  # frames of a probe
+Features = Literal["filterbank", "whisper"]
 
 
 @dataclass(frozen=True)
 class Frames(Column):
-    """An utterance a row: (S, F) floats with mean 0 and variance 1 over the utterance.
+    """An utterance a row: (S, F) floats; of filterbanks with mean 0 and variance 1 over the utterance.
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
     root: where relative names begin; not part of a model file.
@@ -45,6 +48,8 @@ class Frames(Column):
     files: whether names of files are read; a server that others can reach reads none.
     normalization: of what the mean and variance are (`transduce.data.speech.filterbank.normalized`).
     speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
+    features: what is computed from sound: `transduce.data.speech.filterbank`, or Whisper's spectrograms of 30 s
+        (`transduce.data.speech.log_mel`), which are not normalised any further.
     """
 
     kind: ClassVar[str] = "frames"
@@ -60,6 +65,7 @@ class Frames(Column):
     files: bool = field(default=True, compare=False)
     normalization: Normalization = "feature"
     speed: float = 1.0
+    features: Features = "filterbank"
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
@@ -69,7 +75,13 @@ class Frames(Column):
             raise InputError("the model file's column of frames: expected a width and a sampling rate.")
         if by not in get_args(Normalization):
             raise InputError(f"the model file's column of frames: expected feature or utterance; got {by!r}.")
-        return cls(width, rate, normalization=by)
+        features = table.get("features", "filterbank")
+        if features not in get_args(Features) or (features == "whisper" and rate != RATE):
+            raise InputError(
+                f"the model file's column of frames: expected features of filterbank, or of whisper at {RATE} samples a "
+                f"second; got {features!r} at {rate}."
+            )
+        return cls(width, rate, normalization=by, features=features)
 
     @property
     def spec(self) -> ColumnSpec:
@@ -134,7 +146,8 @@ class Frames(Column):
     collate_texts = collate
 
     def to_dict(self) -> dict[str, Any]:
-        return {"width": self.width, "rate": self.rate, "normalization": self.normalization}
+        computed = {} if self.features == "filterbank" else {"features": self.features}
+        return {"width": self.width, "rate": self.rate, "normalization": self.normalization, **computed}
 
     def sound(self, text: str) -> Tensor | None:
         """(N,) the samples that the features of an utterance are computed from; None where features are read.
@@ -165,7 +178,9 @@ class Frames(Column):
             )
         if not torch.isfinite(features_SF).all():
             raise InputError(f"{called(text)}: expected finite numbers; got NaN or infinity.")
-        return normalized(features_SF, self.normalization).numpy() if len(features_SF) else features_SF.numpy()
+        if self.features == "whisper" or not len(features_SF):
+            return features_SF.numpy()
+        return normalized(features_SF, self.normalization).numpy()
 
     def _of_arrays(self, names: Sequence[str]) -> Tensor:
         features_SF = torch.from_numpy(np.concatenate([read_features(name, self.root) for name in names]))
@@ -177,7 +192,10 @@ class Frames(Column):
                 f"{called(names[0])}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
                 "features that were computed elsewhere, and cannot compute them from sound."
             )
-        return filterbank(self._wave(names, self.rate), self.rate, self.width)
+        wave_N = self._wave(names, self.rate)
+        if self.features == "filterbank":
+            return filterbank(wave_N, self.rate, self.width)
+        return log_mel(wave_N, self.width) if len(wave_N) else torch.zeros(0, self.width)
 
     def _wave(self, names: Sequence[str], target_rate: int) -> Tensor:
         waves: list[Tensor] = []
