@@ -304,6 +304,7 @@ def problems_of(pipeline: Pipeline, folder: Path) -> Sequence[str]:
 
 def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
     other = {"positions": "learned", "activation": "geglu", "norm_kind": "rms", "score": "dot", "norm_epsilon": 1e-3}
+    other |= {"encoder_positions": "sinusoidal"}
     said = problems_of(
         random_translator({**SIZES, **other, "normalizer": "sparsemax", "scale_embeddings": False}), tmp_path
     )
@@ -313,6 +314,7 @@ def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
         "score",
         "normalizer",
         "positions",
+        "encoder_positions",
         "scale_embeddings",
         "norm_epsilon",
         "zero_start",

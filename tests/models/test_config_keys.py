@@ -28,6 +28,7 @@ ROOMS = {
 }
 WHERE: dict[str, dict[str, Any]] = {
     "max_length": {"positions": "learned"},
+    "encoder_max_length": {"positions": "learned"},
     "pattern": {"stride": 3},  # blocks that a target is longer than
     "stride": {"stride": 3, "pattern": "local"},
     "decoder_positions": {"positions": "tensor2tensor"},
@@ -35,6 +36,8 @@ WHERE: dict[str, dict[str, Any]] = {
 }
 OTHERS: dict[str, list[Any]] = {  # values other than the default's neighbours
     "stride": [2],
+    "encoder_positions": ["learned", "rotary", "tensor2tensor"],
+    "encoder_max_length": [40],
     "pattern": ["local", "strided", "fixed"],
     "kernel": [7],
     "key_value_heads": [1],

@@ -61,6 +61,8 @@ HAS: dict[str, tuple[Any, ...]] = {
     "pattern": ("full",),
     "positions": ("tensor2tensor", "none"),
     "first_position": (0,),
+    "encoder_positions": (None,),
+    "encoder_max_length": (None,),
     "scale_embeddings": (True,),
     "pointer": (False,),
 }

@@ -27,6 +27,8 @@ PARTS = {
     "norm_epsilon": EPSILON,
     "embedding_norm": False,
     "first_position": 0,
+    "encoder_positions": None,
+    "encoder_max_length": None,
     "scale_embeddings": True,
     "output_bias": False,
     "zero_start": False,
