@@ -11,6 +11,7 @@ from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
+from transduce.data.tokenizers.text_ids import ABSENT, USUAL_NAMES
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
 TOKEN_KEYS = ("before", "between", "after", "never")  # keys of a column whose values are tokens
@@ -49,6 +50,7 @@ class Tokens(Column):
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
+        tokenizer = tokenizer.with_roles(_roles(table))
         before, between, after, never = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
         starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
         return cls(tokenizer, starts, ends, stream, before or (), after or (), never, between or ())
@@ -101,7 +103,7 @@ class Tokens(Column):
         """The ids that search does not choose, in order."""
         tokenizer = self.tokenizer
         never = (tokenizer.pad, tokenizer.start, tokenizer.unknown)
-        return sorted(set(never if self.never is None else tokenizer.ids(self.never)) - {self.end})
+        return sorted(set(never if self.never is None else tokenizer.ids(self.never)) - {self.end, ABSENT})
 
     def collate(self, rows: Sequence[Ids]) -> Padded:
         """(B, T) int64, padded with 0."""
@@ -131,7 +133,8 @@ class Tokens(Column):
         named = {
             key: list(names) for key in TOKEN_KEYS if (names := getattr(self, key)) or (names == () and key == "never")
         }
-        return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named}
+        roles = {"roles": self.tokenizer.roles} if self.tokenizer.roles else {}
+        return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named, **roles}
 
 
 def _names(table: Mapping[str, Any], key: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
@@ -143,3 +146,13 @@ def _names(table: Mapping[str, Any], key: str, tokenizer: Tokenizer) -> tuple[st
         raise InputError(f"the model file's column: expected the names of tokens as {key}; got {names!r:.80}.")
     tokenizer.ids(names)
     return tuple(names)
+
+
+def _roles(table: Mapping[str, Any]) -> dict[str, str]:
+    """Names of special tokens by what they are for, where a table has them."""
+    roles = table.get("roles", {})
+    if not isinstance(roles, dict) or not all(
+        role in USUAL_NAMES and isinstance(name, str) for role, name in roles.items()
+    ):
+        raise InputError(f"the model file's column: expected the names of tokens as roles; got {roles!r:.80}.")
+    return roles
