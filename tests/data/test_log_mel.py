@@ -46,7 +46,7 @@ def test_sound_at_another_rate_is_resampled_first(tmp_path: Path) -> None:
 
 
 def test_what_whisper_does_not_compute_is_refused() -> None:
-    with pytest.raises(InputError, match="features of filterbank, or of whisper at 16000 .* got 'whisper' at 8000"):
+    with pytest.raises(InputError, match=r"features of filterbank, or of whisper at 16000 .* got 'whisper' at 8000"):
         Frames.from_dict({"width": 80, "rate": 8000, "features": "whisper"})
     with pytest.raises(ValueError, match="computed at rate = 16_000; got 8_000"):
         SpeechData.model_validate({"train": [{"file": "a.tsv"}], "features": "whisper", "rate": 8000})

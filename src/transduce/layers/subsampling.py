@@ -1,8 +1,8 @@
 """Convolutions that make a few positions of many frames: the front end of a model that reads speech (Synnaeve et al.
 2020; Wang et al. 2020, fairseq S2T).
 
-    glu:  frame every 10 ms -> log2(factor) convolutions over 5 frames, each of stride 2 with a gated linear unit -> norm
-    gelu: frame -> a convolution over 3 frames, then log2(factor) more of stride 2, each with a GELU (Radford et al. 2022)
+    glu:   frame every 10 ms -> log2(factor) convolutions over 5 frames, of stride 2 with a gated linear unit -> norm
+    gelu:  frame -> a convolution over 3 frames, then log2(factor) of stride 2, with a GELU (Radford et al. 2022)
 
 A row of S frames becomes ceil(S / factor) positions. Frames behind a row's end are 0 for every convolution, so padding
 changes nothing.

@@ -57,8 +57,8 @@ class TransformerConfig(StackConfig, JointCtcConfig):
 
     @model_validator(mode="after")
     def _encoder_positions_fit(self) -> Self:
-        self.of_encoder._heads_divide()
-        self.of_encoder._positions_fit()
+        self.of_encoder._heads_divide()  # type: ignore[operator]
+        self.of_encoder._positions_fit()  # type: ignore[operator]
         return self
 
     @property

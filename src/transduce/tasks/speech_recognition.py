@@ -25,6 +25,7 @@ from transduce.data.speech.log_mel import RATE
 from transduce.data.speech.recordings import RecordingFile, Recordings, read_recordings, recordings_digest
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.inference.prediction import Prediction
 from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
@@ -160,7 +161,15 @@ class SpeechRecognition(TextTask):
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""
-        return Request(search.limit(-(-len(ids) // FRAMES_A_TOKEN)), ids, min_length=search.min_length)
+        opening = self._written.opening
+        limit = max(search.limit(-(-len(ids) // FRAMES_A_TOKEN)), len(opening) + 1)
+        least = search.min_length + len(opening) if search.min_length else 0
+        return Request(limit, ids, opening, least)
+
+    def postprocess(self, prediction: Prediction) -> Prediction:
+        """Without a space before the first word, which some tokenizers write."""
+        alternatives = tuple(self.postprocess(each) for each in prediction.alternatives)
+        return replace(prediction, text=prediction.text.strip(), alternatives=alternatives)
 
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""

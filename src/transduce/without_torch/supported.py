@@ -15,6 +15,7 @@ from transduce.core.tensor_file import TensorInfo
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
 EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
 POSITIONS = ("none", "sinusoidal", "learned", "rotary")
+TOKENS = ("before", "after", "never", "never_first", "roles")  # keys of a column with tokens of its own
 PARTS = {
     "score": "scaled_dot",
     "normalizer": "softmax",
@@ -112,7 +113,7 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
     if model.get("tied") == "input":
         yield f'model.tied = "input": without torch, Transduce shares no matrix like that. {WHOLE}'
     for side, column in columns.items():
-        if found := [key for key in ("before", "after", "never", "roles") if column.get(key) is not None]:
+        if found := [key for key in TOKENS if column.get(key) is not None]:
             yield f"the {side} has tokens of its own ({', '.join(found)}), as models of others do. {WHOLE}"
 
 

@@ -78,8 +78,8 @@ class Frames(Column):
         features = table.get("features", "filterbank")
         if features not in get_args(Features) or (features == "whisper" and rate != RATE):
             raise InputError(
-                f"the model file's column of frames: expected features of filterbank, or of whisper at {RATE} samples a "
-                f"second; got {features!r} at {rate}."
+                f"the model file's column of frames: expected features of filterbank, or of whisper at {RATE} samples "
+                f"a second; got {features!r} at {rate}."
             )
         return cls(width, rate, normalization=by, features=features)
 
