@@ -185,6 +185,7 @@ def _imported(
     written = languages.target or languages.source or "en"
     tokenizer = _tokenizer(path, vocabulary, spaced=written not in WITHOUT_SPACES)
     target = _target(path, tokenizer, prompt, suppressed)
+    longest = table["max_length"] // 2 + len(prompt) - 1  # as many tokens as Whisper itself writes
     recipe = {
         "name": name,
         "task": {"kind": "speech_recognition", "target": written},
@@ -196,7 +197,7 @@ def _imported(
             "max_frames": FRAMES,
         },
         "model": table,
-        "search": {"method": "greedy", "max_length_factor": 0.0, "max_length_offset": table["max_length"]},
+        "search": {"method": "greedy", "max_length_factor": 0.0, "max_length_offset": longest},
     }
     columns = {"source": Frames(mels, RATE, features="whisper"), "target": target}
     return imported_file(recipe, weights, columns, origin), notes
