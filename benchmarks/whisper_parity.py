@@ -5,7 +5,8 @@
 
 FOLDER is a model of CTranslate2, as faster-whisper has it. Recordings are digits of the Free Spoken Digit Dataset, of
 one speaker and three to seven in a row, or lines of text that espeak-ng speaks, which must be installed. Compared are
-the states of the encoder and the tokens. `--results FILE` gets a line of JSON a recording; those in it are not done again.
+the states of the encoder and the tokens. `--results FILE` gets a line of JSON a recording; what is in it is not done
+again.
 """
 
 import argparse

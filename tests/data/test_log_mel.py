@@ -54,5 +54,30 @@ def test_what_whisper_does_not_compute_is_refused() -> None:
 
 def test_an_empty_recording_has_no_frames(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "a.wav", np.zeros(0, np.float32), 16_000)
+    column = Frames(80, 16_000, tmp_path, features="whisper")
     with pytest.raises(InputError, match=r"a\.wav: shorter than one frame"):
-        Frames(80, 16_000, tmp_path, features="whisper").encode_audio(["a.wav"])
+        column.refuse_unheard(["a.wav"], column.encode_audio(["a.wav"]))
+
+
+def test_long_sound_is_cut_where_it_is_quietest(tmp_path: Path) -> None:
+    wave = chirp(65, 8000)
+    for pause in (10, 23.5, 45):  # the first is too early
+        wave[int(pause * 8000) : int((pause + 0.3) * 8000)] *= 0.001
+    soundfile.write(tmp_path / "a.wav", wave.numpy(), 8000, subtype="FLOAT")
+    column = Frames(20, 16_000, tmp_path, features="whisper")
+    [parts] = column.encode_audio(["a.wav"])
+    assert [part.features.shape for part in parts] == [(FRAMES, 20)] * 3
+    assert [part.start for part in parts] == [0, *(part.end for part in parts[:-1])]
+    assert [part.end for part in parts] == pytest.approx([23.65, 45.15, 65], abs=0.16)
+    whole = resampled(torch.from_numpy(wave.numpy()), 8000, 16_000)
+    first, last = (round(each * 16_000) for each in parts[1][1:])
+    assert torch.equal(torch.from_numpy(parts[1].features), log_mel(whole[first:last], 20))
+
+
+def test_sound_that_is_heard_at_once_is_not_cut(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", chirp(30, 16_000).numpy(), 16_000)
+    for features, width in (("whisper", 20), ("filterbank", 40)):
+        column = Frames(width, 16_000, tmp_path, features=features)
+        [[part]] = column.encode_audio(["a.wav"])
+        assert np.array_equal(part.features, column.encode(["a.wav"])[0])
+        assert (part.start, part.end) == (0, pytest.approx(30, abs=0.03))

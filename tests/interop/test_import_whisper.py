@@ -14,6 +14,7 @@ import soundfile
 import torch
 from torch import Tensor
 
+import forked
 from foreign_models import whisper
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
@@ -21,6 +22,8 @@ from transduce.core.padded import Padded
 from transduce.interop.ctranslate2_weights import read_ctranslate2
 from transduce.interop.imports import Imported, read_foreign
 from transduce.interop.model_card import Languages
+from transduce.interop.parity import Text
+from transduce.interop.speech_parity import compare_speech
 from transduce.pipeline.pipeline import Pipeline, load
 
 transformers = pytest.importorskip("transformers")
@@ -283,3 +286,58 @@ def test_a_file_of_another_model_is_refused(written: Path, tmp_path: Path) -> No
         (tmp_path / "other" / "model.bin").write_bytes(content)
         with pytest.raises(InputError, match=said):
             imported(tmp_path / "other")
+
+
+@pytest.fixture
+def hears(many: tuple[Path, Any], tmp_path: Path) -> Pipeline:
+    return ours(many[0], tmp_path, "en")
+
+
+def test_long_sound_is_heard_in_parts(hears: Pipeline, recording: str, tmp_path: Path) -> None:
+    sound, rate = soundfile.read(recording, dtype="float32")
+    gap = np.zeros(25 * rate, np.float32)
+    soundfile.write(tmp_path / "long.wav", np.concatenate([sound, gap, sound]), rate, subtype="FLOAT")
+    told: list[str] = []
+    [found, short] = hears.predict([str(tmp_path / "long.wav"), recording], max_length_offset=MOST, tell=told.append)
+    assert [len(each.segments) for each in (found, short)] == [1, 1] and not told
+    soundfile.write(tmp_path / "long.wav", np.concatenate([sound, gap, sound, gap, sound]), rate, subtype="FLOAT")
+    [found] = hears.predict([str(tmp_path / "long.wav")], max_length_offset=MOST, tell=told.append)
+    assert [round(each.end - each.start) for each in found.segments] == [30, 23]
+    assert told[0].endswith("heard in 2 parts")
+    assert found.text == " ".join(each.text for each in found.segments)
+    assert found.to_dict()["segments"] == [each._asdict() for each in found.segments]
+    [same] = hears.task.predictor.predict(hears.model, [str(tmp_path / "long.wav")], hears.recipe.search)
+    assert [each.start for each in same.segments] == [each.start for each in found.segments]
+    with pytest.raises(InputError, match="53 s, the model hears 30 s at once here; cut the recording"):
+        hears.predict(str(tmp_path / "long.wav"), long="refuse")
+
+
+def test_ours_is_compared_with_the_original(
+    hears: Pipeline, many: tuple[Path, Any], written: Path, recording: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    found = compare_speech(hears, many[0], Text("names", [recording, ""]))
+    assert found.holds, found.report()
+    assert found.report()[0].endswith("greedy, fp32; 1 empty, or longer than 30 s, and left out:")
+    found = compare_speech(ours(written, tmp_path), written, Text("names", [recording]))
+    assert found.holds, found.report()
+    assert found.report()[:2] == [
+        "ctranslate2 and Transduce on 1 recordings of names, greedy, fp32:",
+        "  equal tokens     1 of 1",
+    ]
+
+
+def test_the_command_says_what_is_spoken(many: tuple[Path, Any], run: forked.Run, tmp_path: Path) -> None:
+    done = run("convert", many[0], tmp_path / "m.safetensors", "--language", "zh", "--translate")
+    assert done.code == 0, done.err
+    target: Any = load(tmp_path / "m.safetensors", device="cpu").task.columns["target"]
+    assert target.before[1:3] == ("<|zh|>", "<|translate|>")
+    refused = run("convert", many[0], tmp_path / "o.safetensors", "--translate")
+    assert refused.code == 2 and "--translate: say which language is spoken" in refused.err
+
+
+def test_a_folder_stands_where_a_model_is_named(written: Path, recording: str, run: forked.Run) -> None:
+    done = run("predict", written, recording, "--max-new", 8)
+    assert done.code == 0, done.err
+    assert "converted from CTranslate2 whisper, once, into the cache" in done.err
+    assert len(done.out.splitlines()) == 1

@@ -57,9 +57,12 @@ class SearchPredictor:
         advance: Advance | None = None,
     ) -> list[Prediction]:
         """See `decode`; without settings greedily, or as a model that has no next token goes quickest."""
-        pieces = Pieces.whole(texts, reads(self.task).encode(texts))
+        column = reads(self.task)
+        parts = column.encode_audio(texts)
+        pieces = Pieces.whole(texts, column.encode(texts)) if parts is None else Pieces.of_recordings(texts, parts)
         options = PredictionOptions(batch_size=batch_size, advance=advance)
-        return decode(SearchedModel(model, self.task), pieces, settings or quickest(model), options)
+        found = decode(SearchedModel(model, self.task), pieces, settings or quickest(model), options)
+        return pieces.joined(found)
 
 
 def decode(

@@ -20,6 +20,7 @@ from transduce.core.printable import PROBLEMS
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import Column, ColumnSpec, random_vectors
 from transduce.data.speech.audio import ARRAY, JOIN, read_features, read_samples
+from transduce.data.speech.cutting import HeardPart, parts_of
 from transduce.data.speech.filterbank import (
     SHIFT,
     WINDOW,
@@ -30,7 +31,7 @@ from transduce.data.speech.filterbank import (
     resampled,
     stretched,
 )
-from transduce.data.speech.log_mel import RATE, log_mel
+from transduce.data.speech.log_mel import RATE, SECONDS, log_mel
 from transduce.data.speech.uploads import DATA, called
 from transduce.data.store import FloatRows, Ids
 
@@ -111,18 +112,21 @@ class Frames(Column):
         """
         return every(self._features, texts, max_problems=PROBLEMS)
 
-    def encode_audio(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """As `encode`, of recordings to be transcribed: in each named one there must be something to hear.
+    def encode_audio(self, texts: Sequence[str]) -> list[list[HeardPart]]:
+        """The same, of Whisper's features in parts of 30 s at most; others are heard as a whole.
 
         Raises:
-            InputError: likewise; or recordings shorter than a frame. All of them are named.
+            InputError: likewise.
         """
-        found = self.encode(texts)
-        short = [text for text, row in zip(texts, found, strict=True) if text.strip() and not len(row)]
+        return every(self._parts, texts, max_problems=PROBLEMS)
+
+    def refuse_unheard(self, texts: Sequence[str], parts: Sequence[Sequence[HeardPart]]) -> None:
+        """Raises InputError for named recordings that are shorter than a frame. All of them are named."""
+        frames = [sum(len(part.features) for part in each) for each in parts]
+        short = [text for text, count in zip(texts, frames, strict=True) if text.strip() and not count]
         if short:
             told = f"shorter than one frame ({1000 * WINDOW:g} ms): the file is empty, or was cut off"
             raise InputError(f"{called(text)}: {told}." for text in short[:PROBLEMS])
-        return found
 
     def served(self, seconds: float | None, files: bool) -> Self:
         """With these limits."""
@@ -166,6 +170,15 @@ class Frames(Column):
             )
         return names
 
+    def _parts(self, text: str) -> list[HeardPart]:
+        names = self._names(text)
+        if self.features != "whisper" or self.rate is None or not names or _is_array(names[0]):
+            features_SF = self._features(text)
+            return [HeardPart(features_SF, 0.0, len(features_SF) * SHIFT)]
+        wave_N, rate = self._wave(names, self.rate), self.rate
+        bounds = parts_of(wave_N, rate, SECONDS)
+        return [HeardPart(self._of_wave(wave_N[a:b]).numpy(), a / rate, b / rate) for a, b in bounds]
+
     def _features(self, text: str) -> NDArray[np.float32]:
         names = self._names(text)
         if not names:
@@ -192,8 +205,10 @@ class Frames(Column):
                 f"{called(names[0])}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
                 "features that were computed elsewhere, and cannot compute them from sound."
             )
-        wave_N = self._wave(names, self.rate)
-        if self.features == "filterbank":
+        return self._of_wave(self._wave(names, self.rate))
+
+    def _of_wave(self, wave_N: Tensor) -> Tensor:
+        if self.features == "filterbank" and self.rate:
             return filterbank(wave_N, self.rate, self.width)
         return log_mel(wave_N, self.width) if len(wave_N) else torch.zeros(0, self.width)
 
