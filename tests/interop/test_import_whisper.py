@@ -19,6 +19,7 @@ from foreign_models import whisper
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
+from transduce.explore.exploration import explore
 from transduce.interop.ctranslate2_weights import read_ctranslate2
 from transduce.interop.imports import Imported, read_foreign
 from transduce.interop.model_card import Languages
@@ -341,3 +342,11 @@ def test_a_folder_stands_where_a_model_is_named(written: Path, recording: str, r
     assert done.code == 0, done.err
     assert "converted from CTranslate2 whisper, once, into the cache" in done.err
     assert len(done.out.splitlines()) == 1
+
+
+def test_a_recording_is_explored_without_the_attention_between_its_positions(hears: Pipeline, recording: str) -> None:
+    found = explore(hears, recording, max_length_offset=MOST)
+    kinds = {layer["kind"] for layer in found["attention"]}
+    assert "cross" in kinds and "encoder" not in kinds
+    assert len(found["source"]["tokens"]) == 1500
+    assert (found["recording"]["frames"], found["recording"]["seconds"]) == (3000, 1.0)
