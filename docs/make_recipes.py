@@ -33,13 +33,13 @@ from transduce.models.graph_attention import GraphAttentionConfig
 from transduce.models.graph_transformer import GraphTransformerConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.masked_language_model import MaskedLanguageModelConfig
 from transduce.models.memory_network import MemoryNetworkConfig
 from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
-from transduce.models.masked_language_model import MaskedLanguageModelConfig
 from transduce.models.sentence_encoder import SentenceEncoderConfig
 from transduce.models.span_reader import SpanReaderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
@@ -115,7 +115,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("[data] of language_modelling", "", LanguageModellingData),
     (
         '[task] kind = "masked_language_modelling"',
-        "Text whose hidden words are predicted; see [pretraining.md](pretraining.md). [data] is that of language_modelling.",
+        "Text whose hidden words are predicted; see [pretraining.md](pretraining.md). [data] is that of "
+        "language_modelling.",
         MaskedLanguageModellingConfig,
     ),
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),

@@ -83,6 +83,10 @@ def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
         export_ctranslate2(pipeline, tmp_path, Languages())
     named = ("positions", "activation", "norm_kind", "score", "normalizer", "pattern", "pointer")
     assert [each.split("model.")[1].split(" ")[0] for each in raised.value.problems] == list(named)
+    apart = random_translator({"positions": "learned", "encoder_positions": "sinusoidal", "encoder_max_length": 99})
+    with pytest.raises(InputError, match=r"model\.encoder_positions = 'sinusoidal' cannot be exported") as raised:
+        export_ctranslate2(apart, tmp_path, Languages())
+    assert len(raised.value.problems) == 2
     with pytest.raises(InputError, match="only models from text to text") as raised:
         export_ctranslate2(language_model(), tmp_path, Languages())
     assert len(raised.value.problems) == 2

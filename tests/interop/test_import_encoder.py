@@ -271,9 +271,9 @@ def test_a_pooling_that_is_not_known_is_refused(content: str, tmp_path: Path) ->
 
 def test_a_folder_of_ctranslate2_is_named_as_one(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    name = b"WhisperSpec\0"
+    name = b"TransformerSpec\0"
     (tmp_path / "model.bin").write_bytes((6).to_bytes(4, "little") + len(name).to_bytes(2, "little") + name + bytes(40))
-    with pytest.raises(InputError, match=r"a model of CTranslate2 \(WhisperSpec\)"):
+    with pytest.raises(InputError, match=r"a model of CTranslate2 \(TransformerSpec\)"):
         read_foreign(tmp_path, Languages(), "whisper")
 
 

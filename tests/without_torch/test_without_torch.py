@@ -175,6 +175,8 @@ def test_neither_torch_nor_pydantic_is_needed(path: Path) -> None:
             {"model": {**SIZES, "positions": "rotary", "rotary_scaling": {"kind": "linear", "factor": 2.0}}},
             "model.rotary_scaling = ",
         ),
+        ({"model": {**SIZES, "encoder_positions": "learned"}}, "model.encoder_positions = 'learned'"),
+        ({"model": {**SIZES, "encoder_max_length": 9}}, "model.encoder_max_length = 9"),
         ({"model": {**SIZES, "pointer": True, "tied": "all"}}, "model.pointer = True"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transduce.cli import options as option
-from transduce.cli.search_keys import models_and_search, refuse_texts
+from transduce.cli.search_keys import models_and_recordings, models_and_search, refuse_texts
 from transduce.cli.search_options import with_search_options
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="MODEL|search.KEY=VALUE",
-            help="A run directory or a model file. Several are used as an ensemble. search.KEY=VALUE sets any key of "
-            "search, such as search.beam=5.",
+            help="A run directory or a model file. Several are used as an ensemble. Sound files behind it are its "
+            "inputs. search.KEY=VALUE sets any key of search, such as search.beam=5.",
         ),
     ],
     source: Annotated[
@@ -114,7 +114,8 @@ def predict(
 
         transduce predict runs/my < english.txt > swahili.txt
 
-    Or one text: `transduce predict runs/my --text "It rains. We stay at home."`
+    Or one text: `transduce predict runs/my --text "It rains. We stay at home."`, or recordings, for a model that hears:
+    `transduce predict runs/my a.wav b.flac`
 
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
@@ -128,9 +129,11 @@ def predict(
 
     keep_freed_memory()
     as_json, further = as_json or form == "json", None if form == "json" else form
-    at_terminal = source is None and text is None and is_terminal(sys.stdin)
-    _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
     models, search = models_and_search(model, asked)
+    models, recordings = models_and_recordings(models)
+    at_terminal = source is None and text is None and not recordings and is_terminal(sys.stdin)
+    _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
+    _check_recordings(recordings, source, text)
     refuse_texts(models)
     check_output(output, [*models, source, constraints], "--output")
     load: dict[str, Any] = {"ensemble": ensemble, "precision": precision, "trust_code": trust_code, "device": device}
@@ -139,7 +142,7 @@ def predict(
     file = _inputs(loaded, source, option.asked_columns(source_column, None)) if source else None
     if file and file.note:
         tell(file.note)
-    lines = [] if at_terminal else _lines(source, text, file)
+    lines = [] if at_terminal else recordings or _lines(source, text, file)
     if not to and (text is not None or lines):
         require_language(loaded.source_tokenizer, lines)
     if lines:
@@ -250,6 +253,13 @@ def _check(
         )
     if problems:
         raise InputError(problems)
+
+
+def _check_recordings(recordings: Sequence[str], source: Path | None, text: str | None) -> None:
+    from transduce.core.errors import InputError
+
+    if recordings and (source is not None or text is not None):
+        raise InputError(f"{recordings[0]}: this is an input; leave out --source and --text.")
 
 
 def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") -> None:

@@ -11,6 +11,7 @@ the picture.
 import base64
 import io
 import wave
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -86,8 +87,10 @@ def explore(
     else:
         prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
     given = given_of(pipeline.task, prediction)
-    check_size(pipeline, given, max_weights)
-    attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
+    left_out = unshown(pipeline, given, max_weights)
+    check_size(pipeline, given, max_weights, left_out)
+    texts = prediction.source, prediction.text
+    attention, next_TV = looked(pipeline.model, pipeline.task, given, *texts, without=left_out)
     name_of_drawing = drawing_name(pipeline.model, pipeline.task)
     drawing = drawn(pipeline.model, pipeline.task, prediction, attention)
     return {
@@ -221,9 +224,22 @@ def _windows(pipeline: Pipeline) -> bool:
     return isinstance(pipeline.model, Points)
 
 
-def check_size(pipeline: Pipeline, given: Given, max_weights: int) -> None:
-    """Raises InputError for more attention weights than `max_weights`, before any is computed."""
-    parts = attending(pipeline.model, pipeline.task)
+def unshown(pipeline: Pipeline, given: Given, max_weights: int) -> list[str]:
+    """The modules between positions of a recording, if they alone have more than `max_weights` attention weights."""
+    if given.source is None or not pipeline.task.columns["source"].is_sound:
+        return []
+    parts = [part for part in attending(pipeline.model, pipeline.task) if part.rows == part.columns == "source"]
+    count = sum(part.heads for part in parts) * positions(pipeline.model, given) ** 2
+    return [part.name for part in parts] if count > max_weights else []
+
+
+def check_size(pipeline: Pipeline, given: Given, max_weights: int, left_out: Collection[str] = ()) -> None:
+    """Raises InputError for more attention weights than `max_weights`, before any is computed.
+
+    Args:
+        left_out: names of modules whose weights are not shown.
+    """
+    parts = [part for part in attending(pipeline.model, pipeline.task) if part.name not in left_out]
     reads = positions(pipeline.model, given) + max((part.before for part in parts), default=0)
     writes = len(given.target) + (not writes_at_once(pipeline.model))
     sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}

@@ -3,13 +3,21 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.phrases import Phrases, held, lacking
+
+
+class SpokenSegment(NamedTuple):
+    """What is said from `start` to `end`, in seconds."""
+
+    start: float
+    end: float
+    text: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,6 +35,7 @@ class Prediction:
     lattice: everything that the beam weighed, where it was asked for.
     unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
         read; None = its file does not say.
+    segments: of a recording, what is said in each part that the model heard at once; () = it is text.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
     picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
@@ -42,6 +51,7 @@ class Prediction:
     unmet: tuple[str, ...] = ()
     unseen: float | None = None
     lattice: Lattice | None = None
+    segments: tuple[SpokenSegment, ...] = ()
     alternatives: tuple["Prediction", ...] = ()
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
     picture: Callable[["Prediction"], str] | None = field(default=None, repr=False, compare=False)
@@ -149,6 +159,7 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""
         values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives], "unmet": list(self.unmet)}
+        values["segments"] = [each._asdict() for each in self.segments if len(self.segments) > 1]
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]

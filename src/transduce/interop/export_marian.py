@@ -62,6 +62,8 @@ HAS: dict[str, tuple[Any, ...]] = {
     "positions": ("tensor2tensor", "none"),
     "query_key_norm": (False,),
     "first_position": (0,),
+    "encoder_positions": (None,),
+    "encoder_max_length": (None,),
     "scale_embeddings": (True,),
     "pointer": (False,),
 }

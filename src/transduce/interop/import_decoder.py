@@ -29,7 +29,7 @@ from transduce.interop.decoder_columns import column_of
 from transduce.interop.decoder_settings import gpt2_table, llama_table, longest
 from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import Weights, affine
-from transduce.interop.import_encoder import packed_model
+from transduce.interop.imported_file import imported_file
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma")
 """By the model_type of a config.json."""
@@ -67,7 +67,7 @@ def read_decoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str
         "model": table,
         "search": search,
     }
-    return packed_model(recipe, weights, {"target": column}, origin()), [*notes, *untold]
+    return imported_file(recipe, weights, {"target": column}, origin()), [*notes, *untold]
 
 
 def turned(rows: Tensor, width: int) -> Tensor:

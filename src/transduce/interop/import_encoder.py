@@ -14,7 +14,7 @@ left out, which is told.
 Shapes: D model width, T positions, V vocabulary.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,12 +22,10 @@ import torch
 
 from transduce.core.bounded_file import bounded_text
 from transduce.core.errors import InputError
-from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
 from transduce.data.columns.masked_text import MaskedText
-from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
 from transduce.data.columns.text_vector import TextVector
@@ -41,8 +39,7 @@ from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import ACTIVATIONS, Weights, affine
 from transduce.interop.import_columns import HOW
 from transduce.interop.import_tokenizer import LARGEST, json_of, of_bytes, of_wordpieces, tokenizer_file
-from transduce.pipeline.outline import Outline
-from transduce.recipe.recipe import parse_recipe
+from transduce.interop.imported_file import imported_file
 
 AROUND = 2  # positions of tokens around a text
 POSITION_IDS = "embeddings.position_ids"  # a buffer: the numbers from 0
@@ -153,7 +150,7 @@ def read_encoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str
     data = {"train": [{"file": "unknown"}], **head.data}
     recipe = {"name": name, "task": head.task, "data": data, "model": {**table, **head.model}}
     notes = [f"left out: {', '.join(left)}, which this model does not need."] if left else []
-    return packed_model(recipe, weights, {"source": head.source, "target": head.target}, origin()), notes
+    return imported_file(recipe, weights, {"source": head.source, "target": head.target}, origin()), notes
 
 
 @dataclass(frozen=True)
@@ -253,22 +250,6 @@ def _pointer(tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
         head = tensors.take(f"qa_outputs.{part}")
         weights[f"pointer.first.{part}"], weights[f"pointer.last.{part}"] = head[:1], head[1:2]
     return {"kind": "span_reader", "no_answer": "first"}
-
-
-def packed_model(
-    recipe: dict[str, Any], weights: Weights, columns: Mapping[str, Column], origin: dict[str, Any]
-) -> ModelFile:
-    """A model file of a recipe as a table, checked as any that is loaded.
-
-    Raises:
-        InputError: the weights are not those of such a model, or not all of them are numbers.
-    """
-    texts, described = pack(columns)
-    config = parse_recipe(recipe, recipe["name"]).to_table()
-    contiguous = {key: weight.contiguous() for key, weight in weights.items()}
-    Outline(config, texts, described, contiguous)
-    check_finite(contiguous)
-    return ModelFile(contiguous, config, texts, origin, {}, columns=described)
 
 
 def _encoder(folder: ForeignFolder, tensors: ForeignTensors, names: Names) -> tuple[dict[str, Any], Weights]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PLAIN = {
     "embedding_norm": False,
     "first_position": 0,
+    "encoder_positions": None,
+    "encoder_max_length": None,
     "scale_embeddings": True,
     "head_width": None,
     "rotary_base": BASE,

@@ -15,7 +15,7 @@ Shapes: H heads, T queries, S keys, V vocabulary; of CTC P places, T tokens, U =
 Q queries, K keys.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -279,9 +279,14 @@ def reading_of(model: nn.Module, task: Task, text: str) -> Attention:
 
 
 @torch.inference_mode()
-def looked(model: nn.Module, task: Task, given: Given, source_text: str, target_text: str) -> tuple[Attention, Tensor]:
-    """The attention weights, and `next_tokens` (T, V), from one pass of the model."""
-    with capture(model) as record:
+def looked(
+    model: nn.Module, task: Task, given: Given, source_text: str, target_text: str, without: Collection[str] = ()
+) -> tuple[Attention, Tensor]:
+    """The attention weights, and `next_tokens` (T, V), from one pass of the model.
+
+    without: names of modules that are left out.
+    """
+    with capture(model, without) as record:
         next_TV = next_tokens(model, task, given)
     calls: Calls = record
     if isinstance(model, Aligns):

@@ -158,10 +158,7 @@ class StackConfig(Config):
     @field_validator("positions")
     @classmethod
     def _positions_there_are(cls, name: str) -> str:
-        names = ADDED + known("attention.relative")
-        if ":" not in name and name not in names:
-            raise ValueError(f'there is no "{name}".{suggest(name, names)} Known: {", ".join(names)}')
-        return name
+        return positions_there_are(name)
 
 
 class NoncausalStackConfig(StackConfig):
@@ -176,6 +173,14 @@ class NoncausalStackConfig(StackConfig):
         if value != cls.model_fields[str(info.field_name)].default:
             raise ValueError("applies to causal self-attention, which this kind of model does not have: leave it out")
         return value
+
+
+def positions_there_are(name: str) -> str:
+    """`name`, if there are such positions. Raises ValueError where there are none."""
+    names = ADDED + known("attention.relative")
+    if ":" not in name and name not in names:
+        raise ValueError(f'there is no "{name}".{suggest(name, names)} Known: {", ".join(names)}')
+    return name
 
 
 def _at_once(room: str, name: str) -> str:

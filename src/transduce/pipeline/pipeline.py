@@ -319,8 +319,9 @@ class Pipeline(FollowsWeights):
     ) -> Pieces:
         """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
         heard = self.task.columns.get("source")
-        if heard is not None and (frames := heard.encode_audio(texts)) is not None:
-            return utterances(texts, frames, self.task.max_source_length, long, first)
+        if heard is not None and (parts := heard.encode_audio(texts)) is not None:
+            heard.refuse_unheard(texts, parts)
+            return utterances(texts, parts, self.task.max_source_length, long, first)
         if heard is not None and not self.task.tokenizers:  # no text, but a graph, say
             return Pieces.whole(texts, heard.encode(texts), first)
         reads = self.task.tokenizers.get("source")

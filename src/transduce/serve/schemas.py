@@ -30,6 +30,21 @@ class Problem(BaseModel):
     error: str
 
 
+class OpenAIError(BaseModel):
+    """type: invalid_request_error, or server_error. code: the status."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class OpenAIProblem(BaseModel):
+    """The same, as OpenAI's clients read it."""
+
+    error: OpenAIError
+
+
 class TranslateRequest(BaseModel):
     """As LibreTranslate has it; keys that it does not know are ignored."""
 
@@ -235,6 +250,22 @@ class ModelState(BaseModel):
     target: str | None
     targets: list[str] | None = None
     problem: str | None = None
+
+
+class ListedModel(ModelState):
+    """One model, also as OpenAI's clients read it. id: its name. created: 0, as model files do not say it."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "transduce"
+
+
+class ModelList(BaseModel):
+    """The models by name, the default first."""
+
+    object: Literal["list"] = "list"
+    data: list[ListedModel]
 
 
 class Ready(BaseModel):

@@ -16,6 +16,7 @@ from transduce.kernels.sinusoids import BASE
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
 EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
 POSITIONS = ("none", "sinusoidal", "learned", "rotary")
+TOKENS = ("before", "after", "never", "never_first", "roles")  # keys of a column with tokens of its own
 PARTS = {
     "score": "scaled_dot",
     "normalizer": "softmax",
@@ -31,6 +32,8 @@ PARTS = {
     "rotary_base": BASE,
     "rotary_scaling": None,
     "query_key_norm": False,
+    "encoder_positions": None,
+    "encoder_max_length": None,
     "scale_embeddings": True,
     "output_bias": False,
     "zero_start": False,
@@ -114,7 +117,7 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
     if model.get("tied") == "input":
         yield f'model.tied = "input": without torch, Transduce shares no matrix like that. {WHOLE}'
     for side, column in columns.items():
-        if found := [key for key in ("before", "after", "never", "roles") if column.get(key) is not None]:
+        if found := [key for key in TOKENS if column.get(key) is not None]:
             yield f"the {side} has tokens of its own ({', '.join(found)}), as models of others do. {WHOLE}"
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
+from transduce.data.speech.cutting import HeardPart
 from transduce.data.store import Field, Ids
 
 PROBED = 3  # tokens of a probe
@@ -140,13 +141,17 @@ class Column(ABC):
     def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
 
-    def encode_audio(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
-        """(S, F) of each, where an input is cut between its frames; None = it is text, or is not cut.
+    def encode_audio(self, texts: Sequence[str]) -> Sequence[Sequence[HeardPart]] | None:
+        """The parts of each recording that a model hears at once, in order; None = an input is text, or is not cut.
 
         Raises:
-            InputError: what cannot be read, or holds nothing to hear.
+            InputError: what cannot be read.
         """
         return None
+
+    def refuse_unheard(self, texts: Sequence[str], parts: Sequence[Sequence[HeardPart]]) -> None:
+        """Raises InputError for recordings with nothing to hear. parts: what `encode_audio` gave."""
+        del texts, parts  # texts are read as they are
 
     def served(self, seconds: float | None, files: bool) -> Self:
         """As a server reads it: sound of so many seconds at most, or any; `files`: whether inputs may name files."""

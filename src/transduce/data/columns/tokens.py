@@ -14,7 +14,7 @@ from transduce.data.store import Ids
 from transduce.data.tokenizers.text_ids import ABSENT, USUAL_NAMES
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
-TOKEN_KEYS = ("before", "between", "after", "never")  # keys of a column whose values are tokens
+TOKEN_KEYS = ("before", "between", "after", "never", "never_first")  # keys of a column whose values are tokens
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Tokens(Column):
         otherwise. What follows the first of them an output begins with, always.
     between: in the place of the end token, what stands between two texts that are read as one.
     after: in the place of the end token, what stands behind a row.
-    never: tokens that search does not choose; None = padding, start and unknown.
+    never: tokens that search does not choose; None = padding, start and unknown. never_first: further ones that it does
+        not choose first, behind what an output begins with; the end token may be one of them.
     """
 
     kind: ClassVar[str] = "tokens"
@@ -41,6 +42,7 @@ class Tokens(Column):
     after: tuple[str, ...] = ()
     never: tuple[str, ...] | None = None
     between: tuple[str, ...] = ()
+    never_first: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
@@ -51,9 +53,9 @@ class Tokens(Column):
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
         tokenizer = tokenizer.with_roles(_roles(table))
-        before, between, after, never = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
+        before, between, after, never, first = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
         starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
-        return cls(tokenizer, starts, ends, stream, before or (), after or (), never, between or ())
+        return cls(tokenizer, starts, ends, stream, before or (), after or (), never, between or (), first or ())
 
     @property
     def spec(self) -> ColumnSpec:
@@ -104,6 +106,11 @@ class Tokens(Column):
         tokenizer = self.tokenizer
         never = (tokenizer.pad, tokenizer.start, tokenizer.unknown)
         return sorted(set(never if self.never is None else tokenizer.ids(self.never)) - {self.end, ABSENT})
+
+    @property
+    def unwritten_first(self) -> list[int]:
+        """The ids that search does not choose first besides these, in order."""
+        return sorted(set(self.tokenizer.ids(self.never_first)))
 
     def collate(self, rows: Sequence[Ids]) -> Padded:
         """(B, T) int64, padded with 0."""
