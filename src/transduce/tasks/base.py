@@ -264,6 +264,8 @@ class Task(ABC):
     """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
     drawn_alone: ClassVar[bool] = False
     """The drawing is all that the explorer shows, as what is read or written is no text, or no single one."""
+    drawn_at_terminals: ClassVar[bool] = False
+    """At a terminal, `transduce predict` shows the drawing in the place of the text."""
     explorable: ClassVar[bool] = True
     """Whether `transduce explore` is worth naming as the next command."""
 

@@ -123,7 +123,8 @@ class Tagging(LabelTask):
     fingerprints = staticmethod(named_files)
     never_split = True
     any_output = "O"
-    explorable = False
+    drawing = "entity_marks"
+    drawn_at_terminals = True
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TaggingData) -> Columns:

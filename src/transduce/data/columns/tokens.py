@@ -123,6 +123,10 @@ class Tokens(Column):
         """What a model reads of texts by themselves, of rows that `closed` gave."""
         return padded(rows)
 
+    def read(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text in the tokenizer's vocabulary, and the characters [start, end) of each."""
+        return self.tokenizer.encode([text])[0], self.tokenizer.offsets(text)
+
     def parts(self, text: str) -> list[tuple[int, int]]:
         """The characters [first, last) of each part of a text that an end token closes."""
         return [(0, len(text))]

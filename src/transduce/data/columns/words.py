@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import ColumnSpec, random_tokens
+from transduce.data.columns.protocols import PROBED, ColumnSpec, random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.structures.word_units import unit_bounds, units_of
@@ -47,7 +47,6 @@ class Words(Tokens):
 
     kind: ClassVar[str] = "words"
     length_unit: ClassVar[str] = "word"
-    without_words: ClassVar[str] = "the attention of a tagger is not shown; its answer is the label of each word."
     unit: str = "word"
 
     @classmethod
@@ -74,9 +73,22 @@ class Words(Tokens):
         """As a word's first piece."""
         return self.tokenizer.size + self.tokenizer.unknown
 
+    @property
+    def probe(self) -> list[int]:
+        """Words of one piece."""
+        return self.closed([self.unknown] * PROBED)
+
     def bounds(self, text: str) -> list[tuple[int, int]]:
         """The characters [start, end) of each word."""
         return unit_bounds(text, self.unit)
+
+    def read(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of the words' pieces in the tokenizer's vocabulary, and the characters [start, end) of each."""
+        [row], spans = self.encode([text]), list[tuple[int, int]]()
+        for start, end in self.bounds(text):
+            found = self.tokenizer.offsets(text[start:end]) or [(0, end - start)]
+            spans += [(start + first, start + last) for first, last in found]
+        return [each % self.tokenizer.size for each in row], spans
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The pieces of each text's words; a word of which the tokenizer leaves nothing is unknown."""
@@ -116,7 +128,7 @@ class Words(Tokens):
     collate_texts = collate
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        return self.collate(rows)
+        return self.collate([row[len(self.opening) : len(row) - len(self.after)] for row in rows])
 
     @classmethod
     def drawn(cls, length: int, size: int, generator: torch.Generator) -> WordPieces:
