@@ -87,8 +87,8 @@ def predict(
         typer.Option(
             "--format",
             help="How labels of words are written. conll: a word and its label a line; json: as --json; entities: a "
-            "JSON list a line; text: of segmented text the words; marks: the text with its spans or labels. Default: at "
-            "a terminal marks in colour, else the labels with spaces between.",
+            "JSON list a line; text: of segmented text the words; marks: the text with its spans or labels. Default: "
+            "at a terminal marks in colour, else the labels with spaces between.",
         ),
     ] = None,
     draw: Annotated[
@@ -267,9 +267,19 @@ def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") 
 
     def predicted(line: str) -> "list[Prediction]":
         _tell_unfamiliar(model, [line])
-        return model.predict_all([line], replace(options, tell=tell))
+        return told_of_cuts(model.predict_all([line], replace(options, tell=tell)))
 
     answer(predicted, write)
+
+
+def told_of_cuts(predictions: "list[Prediction]") -> "list[Prediction]":
+    """The predictions, when those of texts that were cut have been counted and told."""
+    from transduce.cli.text import tell
+    from transduce.inference.prediction import cut_lines
+
+    for line in cut_lines(predictions):
+        tell(line)
+    return predictions
 
 
 def _write_alone(
@@ -279,7 +289,7 @@ def _write_alone(
     from transduce.cli.text import bar, tell
 
     with bar("predicting", len(lines)) as advance:
-        predictions = model.predict_all([*lines], replace(options, tell=tell, advance=advance))
+        predictions = told_of_cuts(model.predict_all([*lines], replace(options, tell=tell, advance=advance)))
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": names[place]} if names else {})
 

@@ -44,7 +44,7 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     source = source_ids(task, prediction.source)
     if isinstance(task.columns.get("source"), Words) and len(source) > task.max_source_length:
         raise InputError("this text was read in several windows: its attention is not known.")
-    if prediction.seen is not None:
+    if prediction.seen is not None and prediction.cut is None:  # what is cut is so already
         source = [source[place] for place in prediction.seen]
     return Given(source, task.columns["target"].ids(prediction.written), prediction.seen)
 

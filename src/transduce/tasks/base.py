@@ -176,9 +176,14 @@ class Task(ABC):
 
     @property
     def max_source_length(self) -> int:
-        """The most input tokens that training showed the model: what `data.filters` let through, or any number."""
-        filters = getattr(self.data, "filters", None)
-        return filters.max_tokens if filters else ANY_LENGTH
+        """The most input tokens that training showed the model: what `data.filters` let through, or any number.
+
+        No more than it has positions for.
+        """
+        filters, source = getattr(self.data, "filters", None), self.columns.get("source")
+        most = filters.max_tokens if filters else ANY_LENGTH
+        room = source.room if source else None
+        return most if room is None else min(most, room)
 
     # ---- learning ----
 

@@ -47,6 +47,7 @@ class Words(Tokens):
 
     kind: ClassVar[str] = "words"
     length_unit: ClassVar[str] = "word"
+    cuts: ClassVar[bool] = False
     unit: str = "word"
 
     @classmethod
@@ -72,6 +73,13 @@ class Words(Tokens):
     def unknown(self) -> int:
         """As a word's first piece."""
         return self.tokenizer.size + self.tokenizer.unknown
+
+    def fitted(self, ids: Any) -> Any:
+        """All of it: every word has a label, and a longer text is read in windows."""
+        return ids
+
+    def cut_of(self, ids: Any) -> None:
+        """Nothing is cut."""
 
     @property
     def probe(self) -> list[int]:
