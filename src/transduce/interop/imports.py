@@ -70,13 +70,16 @@ class Imported:
     notes: tuple[str, ...] = ()
 
 
-def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES) -> Imported:
+def read_foreign(
+    path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES, pairs: bool = False
+) -> Imported:
     """The model at `path`: a folder of Hugging Face, or Marian's `.npz`.
 
     Args:
         languages: codes of the source and the target, which a model of many languages needs.
         name: of the recipe that is written into the file.
         pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
+        pairs: of a classifier, that it reads pairs of texts.
 
     Raises:
         InputError: there is none, or it is none that can be read; all problems are told at once.
@@ -85,6 +88,8 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         refuse_url(path)
         raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
     if path.is_file() and path.suffix == ".npz":
+        if pairs:
+            raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a translator.")
         table, weights, columns = read_marian_npz(path, pieces)
         return Imported(
             model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
@@ -103,7 +108,9 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
             f"Known: {', '.join(known)}."
         )
     if kind in FAMILIES:
-        return _encoder(folder, kind, name)
+        return _encoder(folder, kind, name, pairs)
+    if pairs:
+        raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a {kind} model.")
     try:
         table, weights = KINDS[kind](folder)
     except (IndexError, RuntimeError) as error:
@@ -113,9 +120,9 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
 
-def _encoder(folder: ForeignFolder, kind: str, name: str) -> Imported:
+def _encoder(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
     try:
-        file, notes = read_encoder(folder, name, provenance(folder.path, kind))
+        file, notes = read_encoder(folder, name, provenance(folder.path, kind), pairs)
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
     return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), is_encoder=True, notes=tuple(notes))
