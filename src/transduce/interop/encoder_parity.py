@@ -17,6 +17,7 @@ from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.core.padded import Padded
 from transduce.data.columns.text_pair import TextPair
+from transduce.data.columns.words import Words
 from transduce.interop.parity import Text
 from transduce.layers.text_encoder import pooled
 
@@ -100,7 +101,11 @@ def _texts(pipeline: "Pipeline", line: str) -> dict[str, Any]:
 
 
 def _words(pipeline: "Pipeline", line: str) -> dict[str, Any]:
-    bounds = pipeline.task.columns["source"].bounds(line)  # type: ignore[attr-defined]
+    column = pipeline.task.columns["source"]
+    assert isinstance(column, Words)
+    if column.spaced:  # words are read as they stand in the text
+        return _text(pipeline, line)
+    bounds = column.bounds(line)
     return {"text": [line[start:end] for start, end in bounds], "is_split_into_words": True}
 
 

@@ -180,7 +180,8 @@ def _source(tokenizer: Tokenizer, column: type[Tokens], twice: bool) -> Tokens:
 def _words(source: Tokens) -> Words:
     """The words of raw text, punctuation apart, as such models saw it in training."""
     end = tuple(source.tokenizer.tokens([source.end]))
-    return Words(source.tokenizer, before=source.before, after=end, unit="split")
+    tokenizer = source.tokenizer
+    return Words(tokenizer, before=source.before, after=end, unit="split", spaced=tokenizer.spaces_words)
 
 
 def _scheme(labels: Sequence[str]) -> str:
@@ -325,6 +326,12 @@ def _labels(folder: ForeignFolder) -> tuple[str, ...]:
 
 
 def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
+    """The folder's, which puts a space before a text where the settings of the tokenizer say so."""
+    found, spaces = _cutter(folder, kind, size), folder.tokenizer.get("add_prefix_space")
+    return found.spacing_texts(spaces) if isinstance(spaces, bool) else found
+
+
+def _cutter(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
     path = folder.path
     if (path / "tokenizer.json").is_file():
         return tokenizer_file(path / "tokenizer.json", size)

@@ -24,13 +24,14 @@ sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is
 corpora such as the Penn Treebank come with their rare words already replaced by it.
 """
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.patterns import as_our_errors, linear, refuse_surrogates
@@ -81,6 +82,35 @@ class Tokenizer:
     def left_to_right(self) -> "Tokenizer":
         """The same in the order of reading."""
         return self
+
+    @property
+    def spaces_words(self) -> bool:
+        """Whether a space is part of the word behind it, as byte-level BPE of GPT-2 has it (Radford et al. 2019)."""
+        return self._byte_level is not None and bool(self._byte_level.use_regex)
+
+    @property
+    def spaces_texts(self) -> bool:
+        """Whether a text is read as if a space stood before it."""
+        return self._byte_level is not None and bool(self._byte_level.add_prefix_space)
+
+    @property
+    def _byte_level(self) -> Any:
+        """What cuts a text into words of bytes; None = another."""
+        found = self._inner.pre_tokenizer
+        return found if type(found).__name__ == "ByteLevel" else None
+
+    @cached_property
+    def within_texts(self) -> "Tokenizer":
+        """The same for parts of a text: no space is added before any of them."""
+        return self.spacing_texts(False)
+
+    def spacing_texts(self, spaces: bool) -> "Tokenizer":
+        """The same, which reads a text as if a space stood before it, or as it is."""
+        if self._byte_level is None or self.spaces_texts == spaces:
+            return self
+        table = json.loads(self.to_json())
+        table["pre_tokenizer"]["add_prefix_space"] = spaces
+        return type(self).from_json(json.dumps(table, ensure_ascii=False))
 
     def equals(self, other: "Tokenizer") -> bool:
         """Whether both make the same ids of every text."""
