@@ -38,6 +38,7 @@ from transduce.models.non_autoregressive import NonAutoregressiveConfig
 from transduce.models.qanet import QanetConfig
 from transduce.models.rnn import RnnConfig
 from transduce.models.rnn_decoder import RnnDecoderConfig
+from transduce.models.masked_language_model import MaskedLanguageModelConfig
 from transduce.models.sentence_encoder import SentenceEncoderConfig
 from transduce.models.span_reader import SpanReaderConfig
 from transduce.models.ssru_transformer import SsruTransformerConfig
@@ -55,6 +56,7 @@ from transduce.tasks.classification import ClassificationConfig, ClassificationD
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.graph_classification import GraphClassificationConfig, GraphClassificationData
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
+from transduce.tasks.masked_language_modelling import MaskedLanguageModellingConfig
 from transduce.tasks.node_classification import NodeClassificationConfig, NodeClassificationData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
@@ -110,6 +112,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),
     ("[data] of language_modelling", "", LanguageModellingData),
+    (
+        '[task] kind = "masked_language_modelling"',
+        "Text whose hidden words are predicted; see [pretraining.md](pretraining.md). [data] is that of language_modelling.",
+        MaskedLanguageModellingConfig,
+    ),
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
     (
         '[task] kind = "parsing"',
@@ -234,6 +241,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For extractive_qa: one encoder that reads question and text together, as BERT does. Settings that the chosen "
         "encoder does not read are refused.",
         SpanReaderConfig,
+    ),
+    (
+        '[model] kind = "masked_language_model"',
+        "For masked_language_modelling: an encoder that predicts hidden words. Trainings of other tasks start from it.",
+        MaskedLanguageModelConfig,
     ),
     (
         '[model] kind = "sentence_encoder"',

@@ -122,6 +122,12 @@ KINDS = {
         _texts,
     ),
     "text_encoding": Compared("AutoModel", lambda model, inputs: model.embed_text(inputs), _vector, _text, False),
+    "masked_language_modelling": Compared(
+        "AutoModelForMaskedLM",
+        lambda model, inputs: model.predict_masked(inputs.pieces, inputs.pieces.mask()).softmax(-1),
+        lambda found, inputs, config: found.logits[0].softmax(-1),
+        _text,
+    ),
     "tagging": Compared(
         "AutoModelForTokenClassification",
         lambda model, inputs: model.classify(inputs)[0].softmax(-1),

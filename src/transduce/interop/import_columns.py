@@ -70,6 +70,8 @@ def columns_of(folder: ForeignFolder, kind: str, size: int, languages: Languages
     if kind == "marian" and not (folder.path / "tokenizer.json").is_file():
         return _marian(folder, size)
     tokenizer = _tokenizer(folder, kind, size)
+    if problems := tokenizer.problems("pad", "unknown"):
+        raise InputError(f"{folder.path}: {problem}" for problem in problems)
     before, after, begins = _around(folder, kind, tokenizer, languages)
     if list(begins) == tokenizer.tokens([tokenizer.start]):
         begins = ()

@@ -7,15 +7,16 @@
 | `electra` | the same; narrow embeddings are widened | the same | the same with gelu |
 | `roberta`, `xlm-roberta`, `camembert` | learned, from row 2 | `<s> x </s>` | the same with tanh |
 
-A folder with a head for labels of texts becomes a classifier, one for labels of words a `tagger`, and one for spans a
-`span_reader`. Any other becomes a `sentence_encoder`, whose head is left out, which is told.
+A folder with a head for labels of texts becomes a classifier, one for labels of words a `tagger`, one for spans a
+`span_reader`, and one for hidden words a `masked_language_model`. Any other becomes a `sentence_encoder`, whose head is
+left out, which is told.
 
 Shapes: D model width, T positions, V vocabulary.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,6 +26,7 @@ from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
+from transduce.data.columns.masked_text import MaskedText
 from transduce.data.columns.packed import pack
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
@@ -34,6 +36,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.word_labels import WordLabels
 from transduce.data.columns.words import Words
 from transduce.data.structures.label_schemes import scheme_of
+from transduce.data.tokenizers.text_ids import ABSENT
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import ACTIVATIONS, Weights, affine
@@ -47,12 +50,24 @@ PAIRS = {"train": [{"file": "unknown", "text": [0, 1], "label": 2}]}  # two text
 POSITION_IDS = "embeddings.position_ids"  # a buffer: the numbers from 0
 
 
+class MaskedHead(NamedTuple):
+    """The tensors of a head that predicts hidden words: its linear map, its norm, and below what its bias is."""
+
+    dense: str
+    norm: str
+    bias: str
+
+
+OF_BERT = MaskedHead("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions")
+
+
 @dataclass(frozen=True)
 class Names:
     """What a family calls its settings and its tensors.
 
     width .. heads: keys of the config. positions: the row of the first position.
     layer: of layer N. query .. outer_norm: within it. pooler, output: of a classifier's head, below the prefix or not.
+    masked: of the head that predicts hidden words.
     """
 
     width: str = "hidden_size"
@@ -74,11 +89,21 @@ class Names:
     outer_norm: str = "output.LayerNorm"
     pooler: tuple[str, str] = ("pooler.dense", "tanh")
     classifier: str = "classifier"
+    masked: MaskedHead = OF_BERT
 
 
 BERT = Names()
-ROBERTA = Names(positions=2, pooler=("classifier.dense", "tanh"), classifier="classifier.out_proj")
-ELECTRA = Names(pooler=("classifier.dense", "gelu"), classifier="classifier.out_proj")
+ROBERTA = Names(
+    positions=2,
+    pooler=("classifier.dense", "tanh"),
+    classifier="classifier.out_proj",
+    masked=MaskedHead("lm_head.dense", "lm_head.layer_norm", "lm_head"),
+)
+ELECTRA = Names(
+    pooler=("classifier.dense", "gelu"),
+    classifier="classifier.out_proj",
+    masked=MaskedHead("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
+)
 DISTILBERT = Names(
     width="dim",
     layers="n_layers",
@@ -97,6 +122,7 @@ DISTILBERT = Names(
     outer="ffn.lin2",
     outer_norm="output_layer_norm",
     pooler=("pre_classifier", "relu"),
+    masked=MaskedHead("vocab_transform", "vocab_layer_norm", "vocab_projector"),
 )
 FAMILIES = {
     "bert": BERT,
@@ -168,6 +194,11 @@ def _head(
     if _has_head(folder, "ForQuestionAnswering"):
         reads = QuestionContext(source.tokenizer, ends=True, before=source.before, between=source.between)
         return EncoderHead(_windows(longest), {}, _pointer(tensors, weights), reads, Span())
+    if _predicts_masked(folder, tensors, source):
+        masked = MaskedText(source.tokenizer, ends=True, before=source.before, between=source.between)
+        task = {"kind": "masked_language_modelling", "context": max(2, longest)}
+        data = {"train": [{"text": "unknown"}]}
+        return EncoderHead(task, data, _masked(folder, tensors, weights), masked, Tokens(source.tokenizer, ends=True))
     return EncoderHead({"kind": "text_encoding"}, limits, _pooling(folder), source, TextVector(table["d_model"]))
 
 
@@ -193,6 +224,31 @@ def _scheme(labels: Sequence[str]) -> str:
 
 def _has_head(folder: ForeignFolder, name: str) -> bool:
     return any(str(each).endswith(name) for each in folder.get("architectures", list, []))
+
+
+def _predicts_masked(folder: ForeignFolder, tensors: ForeignTensors, source: Tokens) -> bool:
+    """Whether there is a head for hidden words, with a norm and gelu as ours has, and a token that hides them."""
+    names = FAMILIES[folder.get("model_type", str)]
+    known = folder.get(names.activation, str, "gelu") == "gelu" and source.tokenizer.mask != ABSENT
+    wanted = any(_has_head(folder, name) for name in ("ForMaskedLM", "ForPreTraining"))
+    return wanted and known and f"{names.masked.dense}.weight" in tensors
+
+
+def _masked(folder: ForeignFolder, tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
+    """The [model] keys of a model that predicts hidden words, whose head is put among the weights.
+
+    Raises:
+        InputError: its output is not the matrix of its embeddings.
+    """
+    head = FAMILIES[folder.get("model_type", str)].masked
+    affine(tensors, weights, head.dense, "prediction.dense")
+    affine(tensors, weights, head.norm, "prediction.norm")
+    weights["prediction.bias"] = tensors.take(f"{head.bias}.bias", f"{head.bias}.decoder.bias")
+    tensors.spare(f"{head.bias}.decoder.bias", f"{head.bias}.bias")
+    for name in (f"{head.bias}.decoder.weight", f"{head.bias}.weight"):
+        if name in tensors and not torch.equal(tensors.take(name), weights["source_embedding.weight"]):
+            raise InputError(f"{folder.path}: {name}: expected the matrix of the embeddings, as such models have it.")
+    return {"kind": "masked_language_model"}
 
 
 def _windows(longest: int) -> dict[str, Any]:

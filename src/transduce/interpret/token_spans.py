@@ -86,7 +86,7 @@ def read_whole(column: Tokens, text: str, first: bool = True, last: bool = True)
     behind = [Token(name, len(text), len(text), name) for name in (column.after if last else column.between)]
     ends = not behind and (column.ends or column.stream or not last)
     behind = [end_token(column.tokenizer, text)] if ends else behind
-    return [*before, *tokens_at(column.tokenizer, *column.read(text), text), *behind]
+    return [*before, *tokens_at(column.tokenizer, *column.pieces(text), text), *behind]
 
 
 def word_side(column: Words, text: str) -> Side:

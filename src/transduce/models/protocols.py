@@ -321,6 +321,15 @@ class Points(Protocol):
 
 
 @runtime_checkable
+class PredictsMasked(Protocol):
+    """Predicts hidden tokens of a text from all others."""
+
+    def predict_masked(self, inputs: Padded, hidden_BS: Tensor) -> Tensor:
+        """Ids (B, S), and which of them are hidden -> logits (N, V) of those, row by row."""
+        ...
+
+
+@runtime_checkable
 class Embeds(Protocol):
     """Gives a whole text one vector."""
 

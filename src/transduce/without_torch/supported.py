@@ -110,7 +110,7 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
     if model.get("tied") == "input":
         yield f'model.tied = "input": without torch, Transduce shares no matrix like that. {WHOLE}'
     for side, column in columns.items():
-        if found := [key for key in ("before", "after", "never") if column.get(key) is not None]:
+        if found := [key for key in ("before", "after", "never", "roles") if column.get(key) is not None]:
             yield f"the {side} has tokens of its own ({', '.join(found)}), as models of others do. {WHOLE}"
 
 

@@ -11,6 +11,7 @@ from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.protocols import Column, ColumnSpec, TextCut
 from transduce.data.store import Ids
+from transduce.data.tokenizers.text_ids import ABSENT, USUAL_NAMES
 from transduce.data.tokenizers.tokenizer import Tokenizer
 
 TOKEN_KEYS = ("before", "between", "after", "never")  # keys of a column whose values are tokens
@@ -53,6 +54,7 @@ class Tokens(Column):
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
+        tokenizer = tokenizer.with_roles(_roles(table))
         before, between, after, never = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
         starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
         return cls(tokenizer, starts, ends, stream, before or (), after or (), never, between or ())
@@ -105,7 +107,7 @@ class Tokens(Column):
         """The ids that search does not choose, in order."""
         tokenizer = self.tokenizer
         never = (tokenizer.pad, tokenizer.start, tokenizer.unknown)
-        return sorted(set(never if self.never is None else tokenizer.ids(self.never)) - {self.end})
+        return sorted(set(never if self.never is None else tokenizer.ids(self.never)) - {self.end, ABSENT})
 
     @property
     def room(self) -> int | None:
@@ -162,8 +164,8 @@ class Tokens(Column):
         """What a model reads of texts by themselves, of rows that `closed` gave."""
         return padded(rows)
 
-    def read(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text in the tokenizer's vocabulary, and the characters [start, end) of each."""
+    def pieces(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a part of a text, and the characters [first, last) that each came from."""
         return self.tokenizer.encode([text])[0], self.tokenizer.offsets(text)
 
     def parts(self, text: str) -> list[tuple[int, int]]:
@@ -174,7 +176,8 @@ class Tokens(Column):
         named = {
             key: list(names) for key in TOKEN_KEYS if (names := getattr(self, key)) or (names == () and key == "never")
         }
-        return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named}
+        roles = {"roles": self.tokenizer.roles} if self.tokenizer.roles else {}
+        return {"starts": self.starts, "ends": self.ends, "stream": self.stream, **named, **roles}
 
 
 def _names(table: Mapping[str, Any], key: str, tokenizer: Tokenizer) -> tuple[str, ...] | None:
@@ -186,3 +189,13 @@ def _names(table: Mapping[str, Any], key: str, tokenizer: Tokenizer) -> tuple[st
         raise InputError(f"the model file's column: expected the names of tokens as {key}; got {names!r:.80}.")
     tokenizer.ids(names)
     return tuple(names)
+
+
+def _roles(table: Mapping[str, Any]) -> dict[str, str]:
+    """Names of special tokens by what they are for, where a table has them."""
+    roles = table.get("roles", {})
+    if not isinstance(roles, dict) or not all(
+        role in USUAL_NAMES and isinstance(name, str) for role, name in roles.items()
+    ):
+        raise InputError(f"the model file's column: expected the names of tokens as roles; got {roles!r:.80}.")
+    return roles

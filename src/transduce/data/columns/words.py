@@ -18,7 +18,7 @@ from transduce.data.columns.protocols import PROBED, ColumnSpec, random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
 from transduce.data.structures.word_units import unit_bounds
-from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.tokenizers.text_ids import ABSENT, Tokenizer
 
 LONGEST_WORD = 20  # characters of a word that a model sees; of a longer one the first and the last ones
 REMEMBERED = 100_000  # words whose characters were looked up
@@ -76,7 +76,8 @@ class Words(Tokens):
     @property
     def unknown(self) -> int:
         """As a word's first piece."""
-        return self.tokenizer.size + self.tokenizer.unknown
+        unknown = self.tokenizer.unknown
+        return unknown if unknown == ABSENT else self.tokenizer.size + unknown
 
     def fitted(self, ids: Any) -> Any:
         """All of it: every word has a label, and a longer text is read in windows."""
@@ -88,13 +89,13 @@ class Words(Tokens):
     @property
     def probe(self) -> list[int]:
         """Words of one piece."""
-        return self.closed([self.unknown] * PROBED)
+        return self.closed([self.tokenizer.size] * PROBED)
 
     def bounds(self, text: str) -> list[tuple[int, int]]:
         """The characters [start, end) of each word."""
         return unit_bounds(text, self.unit)
 
-    def read(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    def pieces(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of the words' pieces in the tokenizer's vocabulary, and the characters [start, end) of each."""
         [row], spans = self.encode([text]), list[tuple[int, int]]()
         for (start, end), given in zip(self.bounds(text), self._given(text), strict=True):
@@ -125,7 +126,7 @@ class Words(Tokens):
         return [space + text[start:end] for space, (start, end) in zip(spaces, bounds, strict=True)]
 
     def _row(self, ids: Sequence[int]) -> list[int]:
-        first, *others = ids or [self.tokenizer.unknown]
+        first, *others = ids or [self._nothing]
         return [first + self.tokenizer.size, *others]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -200,9 +201,15 @@ class Words(Tokens):
         return {}
 
     @cached_property
+    def _nothing(self) -> int:
+        """What stands for a word of which the tokenizer leaves nothing: unknown, or else a space."""
+        unknown = self.tokenizer.unknown
+        return next(iter(self.tokenizer.encode([" "])[0]), 0) if unknown == ABSENT else unknown
+
+    @cached_property
     def _names(self) -> list[str]:
         """Of each piece, without the mark of a word's beginning; "" of special tokens."""
-        special = {self.tokenizer.pad, self.tokenizer.start, self.tokenizer.end, self.tokenizer.unknown}
+        special = set(self.tokenizer.special.values())
         names = self.tokenizer.tokens(range(self.tokenizer.size))
         return ["" if index in special else name.removeprefix(WORD_START) for index, name in enumerate(names)]
 
