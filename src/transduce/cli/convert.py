@@ -41,6 +41,14 @@ def convert(
     target_spm: Annotated[
         Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the target. By default the source's.")
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="Of a classifier, that it reads pairs of texts, as one of entailment does; --check then has two texts "
+            "with a tab between in each line.",
+        ),
+    ] = False,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
     ] = False,
@@ -65,7 +73,7 @@ def convert(
     _check(output, check, references)
     text = _text(check, references) if check else None
     languages = _languages(Languages(source_language, target_language), language, translate)
-    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm))
+    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm), pairs)
     save_model_file(output, read.file)
     for line in (f"written, from {read.kind}.", *read.notes):
         tell(f"{output}: {line}")

@@ -28,6 +28,7 @@ from transduce.data.columns.label import Label
 from transduce.data.columns.masked_text import MaskedText
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
+from transduce.data.columns.text_pair import TextPair
 from transduce.data.columns.text_vector import TextVector
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.word_labels import WordLabels
@@ -42,6 +43,7 @@ from transduce.interop.import_tokenizer import LARGEST, json_of, of_bytes, of_wo
 from transduce.interop.imported_file import imported_file
 
 AROUND = 2  # positions of tokens around a text
+PAIRS = {"train": [{"file": "unknown", "text": [0, 1], "label": 2}]}  # two texts and a label a line
 POSITION_IDS = "embeddings.position_ids"  # a buffer: the numbers from 0
 
 
@@ -131,20 +133,27 @@ FAMILIES = {
 PREFIXES = ("", "bert.", "distilbert.", "electra.", "roberta.")
 
 
-def read_encoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str, Any]]) -> tuple[ModelFile, list[str]]:
+def read_encoder(
+    folder: ForeignFolder, name: str, origin: Callable[[], dict[str, Any]], pairs: bool = False
+) -> tuple[ModelFile, list[str]]:
     """The model file of a folder with an encoder, and what is to be told of it.
 
     Args:
         name: of the recipe that is written into the file.
         origin: gives its provenance, which takes long: every file is read.
+        pairs: of a classifier: whether it reads pairs of texts, which its folder does not say.
 
     Raises:
-        InputError: settings that our encoders do not have; tensors are missing, or are not known; no tokenizer.
+        InputError: settings that our encoders do not have; tensors are missing, or are not known; no tokenizer; pairs
+            for what is no classifier of texts.
     """
+    if pairs and not _has_head(folder, "ForSequenceClassification"):
+        raise InputError(f"{folder.path}: pairs of texts are read by classifiers of texts; this is another model.")
     kind = folder.get("model_type", str)
     names, tensors = FAMILIES[kind], folder.tensors()
     table, weights = _encoder(folder, tensors, names)
-    source = _source(_tokenizer(folder, kind, weights["source_embedding.weight"].shape[0]), twice=names is ROBERTA)
+    tokenizer = _tokenizer(folder, kind, weights["source_embedding.weight"].shape[0])
+    source = _source(tokenizer, TextPair if pairs else Tokens, twice=names is ROBERTA)
     head = _head(folder, tensors, weights, source, table)
     left = sorted({each.partition(".")[0] for each in tensors.left() if not each.endswith(POSITION_IDS)})
     data = {"train": [{"file": "unknown"}], **head.data}
@@ -172,7 +181,8 @@ def _head(
     limits = {"filters": {"max_tokens": longest, "max_ratio": 1_000_000}}
     if _has_head(folder, "ForSequenceClassification"):
         model = _classifier(folder, tensors, weights)
-        return EncoderHead({"kind": "classification"}, limits, model, source, Label(_labels(folder)))
+        data = {**limits, **(PAIRS if isinstance(source, TextPair) else {})}
+        return EncoderHead({"kind": "classification"}, data, model, source, Label(_labels(folder)))
     if _has_head(folder, "ForTokenClassification"):
         affine(tensors, weights, "classifier", "output")
         words, labels, model = _words(source), _labels(folder), {"kind": "tagger", "crf": False}
@@ -189,16 +199,17 @@ def _head(
     return EncoderHead({"kind": "text_encoding"}, limits, _pooling(folder), source, TextVector(table["d_model"]))
 
 
-def _source(tokenizer: Tokenizer, twice: bool) -> Tokens:
+def _source(tokenizer: Tokenizer, column: type[Tokens], twice: bool) -> Tokens:
     """What is read, a token before it. twice: two end tokens stand between texts."""
     start, end = tokenizer.tokens([tokenizer.start, tokenizer.end])
-    return Tokens(tokenizer, ends=True, before=(start,), between=(end, end) if twice else ())
+    return column(tokenizer, ends=True, before=(start,), between=(end, end) if twice else ())
 
 
 def _words(source: Tokens) -> Words:
     """The words of raw text, punctuation apart, as such models saw it in training."""
     end = tuple(source.tokenizer.tokens([source.end]))
-    return Words(source.tokenizer, before=source.before, after=end, unit="split")
+    tokenizer = source.tokenizer
+    return Words(tokenizer, before=source.before, after=end, unit="split", spaced=tokenizer.spaces_words)
 
 
 def _scheme(labels: Sequence[str]) -> str:
@@ -359,6 +370,12 @@ def _labels(folder: ForeignFolder) -> tuple[str, ...]:
 
 
 def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
+    """The folder's, which puts a space before a text where the settings of the tokenizer say so."""
+    found, spaces = _cutter(folder, kind, size), folder.tokenizer.get("add_prefix_space")
+    return found.spacing_texts(spaces) if isinstance(spaces, bool) else found
+
+
+def _cutter(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
     path = folder.path
     if (path / "tokenizer.json").is_file():
         return tokenizer_file(path / "tokenizer.json", size)

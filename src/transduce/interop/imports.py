@@ -75,7 +75,9 @@ class Imported:
     notes: tuple[str, ...] = ()
 
 
-def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES) -> Imported:
+def read_foreign(
+    path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES, pairs: bool = False
+) -> Imported:
     """The model at `path`: a folder of Hugging Face, one of CTranslate2 with Whisper, or Marian's `.npz`.
 
     Args:
@@ -83,6 +85,7 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
             said and what is written.
         name: of the recipe that is written into the file.
         pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
+        pairs: of a classifier, that it reads pairs of texts.
 
     Raises:
         InputError: there is none, or it is none that can be read; all problems are told at once.
@@ -91,6 +94,8 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         refuse_url(path)
         raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
     if path.is_file() and path.suffix == ".npz":
+        if pairs:
+            raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a translator.")
         table, weights, columns = read_marian_npz(path, pieces)
         return Imported(
             model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
@@ -110,8 +115,10 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
             f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, known)} '
             f"Known: {', '.join(known)}."
         )
+    if pairs and kind not in ENCODERS:
+        raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a {kind} model.")
     if kind in ENCODERS or kind in DECODERS:
-        return _one_sided(folder, kind, name)
+        return _one_sided(folder, kind, name, pairs)
     if kind == "whisper":
         return _whisper(path, folder, languages, name)
     try:
@@ -123,11 +130,11 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
 
-def _one_sided(folder: ForeignFolder, kind: str, name: str) -> Imported:
+def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
     """An encoder or a decoder."""
-    reads = kind in ENCODERS
+    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind)
     try:
-        file, notes = (read_encoder if reads else read_decoder)(folder, name, partial(provenance, folder.path, kind))
+        file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
     roles = {"is_encoder": reads, "is_decoder": not reads}

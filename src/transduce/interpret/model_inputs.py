@@ -13,6 +13,7 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded, map_tree
 from transduce.data.collate import Batch
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.words import Words
 from transduce.inference.inputs import as_read
 from transduce.inference.likelihood import log_probabilities as batch_log_probabilities
 from transduce.inference.prediction import Prediction
@@ -50,7 +51,9 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
     source = source_ids(task, prediction.source)
-    if prediction.seen is not None:
+    if isinstance(task.columns.get("source"), Words) and len(source) > task.max_source_length:
+        raise InputError("this text was read in several windows: its attention is not known.")
+    if prediction.seen is not None and prediction.cut is None:  # what is cut is so already
         source = [source[place] for place in prediction.seen]
     return Given(source, task.columns["target"].ids(prediction.written), prediction.seen)
 

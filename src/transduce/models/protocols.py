@@ -216,6 +216,14 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @runtime_checkable
+class LimitsPositions(Protocol):
+    """The settings of a model that has vectors for so many positions of its source; None = for any number."""
+
+    @property
+    def most_positions(self) -> int | None: ...
+
+
+@runtime_checkable
 class LimitsParts(Protocol):
     """Reads trees, in which a phrase has so many parts at most; None = any number."""
 

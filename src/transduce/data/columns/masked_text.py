@@ -39,6 +39,7 @@ class MaskedText(Tokens):
     """A text a row. In stores the first piece of each word is its id + V."""
 
     kind: ClassVar[str] = "masked_text"
+    cuts: ClassVar[bool] = False
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Self:
@@ -48,6 +49,10 @@ class MaskedText(Tokens):
     @property
     def spec(self) -> ColumnSpec:
         return ColumnSpec(self.kind, self.tokenizer.size, ids=2 * self.tokenizer.size)
+
+    def limited(self, positions: int) -> Self:
+        """Itself: rows are no longer than the context, and each has an answer as long."""
+        return self
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The pieces of each text, word by word; the name of the mask is the mask."""
@@ -79,6 +84,7 @@ class MaskedText(Tokens):
     def collate(self, rows: Sequence[Ids]) -> Any:
         """`WordsOfText`."""
         size, before, behind = self.tokenizer.size, len(self.opening), len(self.closed([])) - len(self.opening)
+        rows = [self.fitted(row) for row in rows]
         words = [np.cumsum(np.asarray(row, np.int64) >= size) - 1 for row in rows]
         around = [np.pad(each, (before, behind), constant_values=-1).astype(np.int32) for each in words]
         pieces = [np.asarray(self.pieces_of(self.closed(row.tolist())), np.int32) for row in rows]

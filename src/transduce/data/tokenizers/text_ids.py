@@ -24,6 +24,7 @@ sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is
 corpora such as the Penn Treebank come with their rare words already replaced by it.
 """
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from functools import cache, cached_property
 from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.patterns import as_our_errors, linear, refuse_surrogates
@@ -102,6 +103,37 @@ class Tokenizer:
         """The ids of the roles there are, by what they are for."""
         found = {role: getattr(self, role) for role in USUAL_NAMES}
         return {role: index for role, index in found.items() if index != ABSENT}
+
+    @property
+    def spaces_words(self) -> bool:
+        """Whether a space is part of the word behind it, as byte-level BPE of GPT-2 has it (Radford et al. 2019)."""
+        return self._byte_level is not None and bool(self._byte_level.use_regex)
+
+    @property
+    def spaces_texts(self) -> bool:
+        """Whether a text is read as if a space stood before it."""
+        return self._byte_level is not None and bool(self._byte_level.add_prefix_space)
+
+    @property
+    def _byte_level(self) -> Any:
+        """What cuts a text into words of bytes; None = another."""
+        found = self._inner.pre_tokenizer
+        return found if type(found).__name__ == "ByteLevel" else None
+
+    @cached_property
+    def within_texts(self) -> "Tokenizer":
+        """The same for parts of a text: no space is added before any of them."""
+        return self.spacing_texts(False)
+
+    def spacing_texts(self, spaces: bool) -> "Tokenizer":
+        """The same, which reads a text as if a space stood before it, or as it is."""
+        if self._byte_level is None or self.spaces_texts == spaces:
+            return self
+        from tokenizers import Tokenizer as Inner
+
+        table = json.loads(self.to_json())
+        table["pre_tokenizer"]["add_prefix_space"] = spaces
+        return type(self)(Inner.from_str(json.dumps(table, ensure_ascii=False)), self.roles)
 
     def equals(self, other: "Tokenizer") -> bool:
         """Whether both make the same ids of every text."""
