@@ -21,14 +21,14 @@ from transduce.core.overrides import set_key
 from transduce.core.tables import columns_of
 from transduce.core.trust import allow_code
 from transduce.data.files import fingerprint
-from transduce.data.pairs.inputs import HELD_OUT, Named, names_data
+from transduce.data.pairs.inputs import HELD_OUT, Named
 from transduce.data.pairs.languages import parse_languages
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.planned_run import planned_run, tell_taken
 from transduce.planning.promise import parse_minutes
-from transduce.planning.recognition import planner_of
+from transduce.planning.recognition import names_examples, planner_of
 from transduce.recipe.recipe import Recipe, Table, is_users_own, parse_recipe, read_table, with_model_to_start_from
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.console import make_console
@@ -345,7 +345,7 @@ class Asked:
 
 def is_data(recipe: Any) -> bool:
     """Whether what stands in a recipe's place is the path of pairs."""
-    return isinstance(recipe, PATHS) and names_data(Path(recipe))
+    return isinstance(recipe, PATHS) and names_examples(Path(recipe))
 
 
 def planned(asked: Asked, run: Path | None, display: Display, force: bool) -> tuple[TrainingPlan, Path]:

@@ -14,7 +14,7 @@ from transduce.data.columns.packed import pack
 from transduce.data.corpus import LINES_NAMED, TextFile, read_tagged_pairs, read_text
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
-from transduce.data.hold_out import part_of
+from transduce.data.hold_out import digest, part_of
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.pairs.pair_groups import Parts
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store
@@ -97,7 +97,7 @@ def _pairs_parts(
     if resegment:
         settings["resegment"] = list(resegment)
     if held_out:
-        settings["part"] = [hashlib.sha256(held_out[0].tobytes()).hexdigest(), held_out[1]]
+        settings["part"] = digest(*held_out)
     return _parts("pairs", files.paths(root), tokenizers, settings)
 
 
