@@ -86,7 +86,7 @@ def compare_decoder(pipeline: "Pipeline", folder: Path, text: Text) -> DecoderPa
     """
     transformers = library("transformers", "comparing with transformers", "huggingface")
     column: Any = pipeline.task.columns["target"]
-    most = min(int(pipeline.task.max_source_length), pipeline.task.config.context - MOST_NEW - 1)  # type: ignore[attr-defined]
+    most = min(int(pipeline.task.max_source_length), pipeline.task.config.context - MOST_NEW - 1)
     encoded = zip(text.lines, column.encode(text.lines), strict=True)
     rows = [(line, ids) for line, ids in encoded if 0 < len(ids) <= most]
     if not rows:
@@ -155,7 +155,7 @@ def _line(pipeline: "Pipeline", original: _Original, line: str, ids: list[int]) 
     read = Padded(row_1T[:, :-1], torch.tensor([row_1T.shape[1] - 1]))
     ours_T = _chosen(pipeline.model(None, read), row_1T)
     theirs_T = _chosen(original.model(row_1T[:, :-1]).logits, row_1T)
-    search = {"method": "greedy", "min_length": 0, "no_repeat_ngram": None, "nbest": 1}
+    search: dict[str, Any] = {"method": "greedy", "min_length": 0, "no_repeat_ngram": None, "nbest": 1}
     [written] = pipeline.predict([line], split="none", max_length_offset=MOST_NEW, **search)
     continued = column.tokens(original.continued(ids)) == list(written.tokens)
     return _Line(original.cuts_as(line, ids), continued, ours_T, theirs_T)
