@@ -53,6 +53,14 @@ def planner_of(named: Named) -> TaskPlanner:
     return KINDS[kind_of(named)].planner(named)
 
 
+def check_kind(task: str) -> None:
+    """Raises InputError for a task that cannot be planned."""
+    if task not in KINDS:
+        raise InputError(
+            f"--task {task}: expected {_listed(KINDS)}.{suggest(task, [*KINDS])} Other tasks need a recipe; see {DOCS}."
+        )
+
+
 def kind_of(named: Named) -> str:
     """The kind of task: the one that is named, else what the files are recognised as, else translation.
 
@@ -60,11 +68,7 @@ def kind_of(named: Named) -> str:
         InputError: there is no such task; the files may be for several.
     """
     if named.task is not None:
-        if named.task not in KINDS:
-            raise InputError(
-                f"--task {named.task}: expected {_listed(KINDS)}.{suggest(named.task, [*KINDS])} Other tasks need a "
-                f"recipe; see {DOCS}."
-            )
+        check_kind(named.task)
         return named.task
     found = {kind: evidence for kind, each in KINDS.items() if (evidence := each.recognise(named))}
     if not found:
