@@ -200,3 +200,48 @@ def t5(folder: Path, **settings: Any) -> Any:
         **{"vocab_size": len(tokenizer) + 5, "decoder_start_token_id": 0, **sizes, **settings}
     )
     return saved(transformers.T5ForConditionalGeneration, config, folder)
+
+
+def whisper(folder: Path, multilingual: bool = True, **settings: Any) -> Any:
+    """A Whisper model of a few mel filters, its tokenizer and settings of generation."""
+    import transformers
+
+    vocabulary, merges = merged("bytes")
+    whisper_tokenizer(folder, [each for each in vocabulary if each not in ("<s>", "<pad>", "</s>", "<unk>")], merges)
+    ids = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    named = {each["content"]: each["id"] for each in ids}
+    end, size = named["<|endoftext|>"], max(named.values()) + 1
+    config = transformers.WhisperConfig(
+        **{
+            "vocab_size": size + 1,
+            "num_mel_bins": 8,
+            "max_source_positions": 1500,
+            "max_target_positions": 24,
+            "decoder_start_token_id": named["<|startoftranscript|>"],
+            "suppress_tokens": None,
+            "begin_suppress_tokens": None,
+            **dict.fromkeys(("eos_token_id", "pad_token_id", "bos_token_id"), end),
+            **{key: value for key, value in SIZES.items() if key != "max_position_embeddings"},
+            **settings,
+        }
+    )
+    model = saved(transformers.WhisperForConditionalGeneration, config, folder)
+    with torch.no_grad():
+        model.model.decoder.embed_positions.weight.mul_(5)  # else it would write what it read, again and again
+    model.save_pretrained(str(folder))
+    generation = json.loads((folder / "generation_config.json").read_text())
+    more = {"is_multilingual": multilingual, "suppress_tokens": [3, 9], "begin_suppress_tokens": [5, end]}
+    (folder / "generation_config.json").write_text(json.dumps({**generation, **more}))
+    return model
+
+
+def whisper_tokenizer(folder: Path, pieces: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
+    """A `tokenizer.json` of bytes with Whisper's further tokens, and two times."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    inner = Tokenizer(models.BPE({piece: place for place, piece in enumerate(pieces)}, list(merges)))
+    inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    names = ["endoftext", "startoftranscript", "en", "zh", "translate", "transcribe", "notimestamps"]
+    inner.add_special_tokens([AddedToken(f"<|{name}|>", special=True) for name in names])
+    inner.add_tokens([AddedToken(f"<|{time}|>") for time in ("0.00", "0.02")])
+    inner.save(str(folder / "tokenizer.json"))

@@ -154,9 +154,9 @@ def test_what_is_to_be_transcribed_must_hold_sound(sounds: Path) -> None:
         "text.wav": b"hi\n",
     }.items():
         (sounds / name).write_bytes(content)
-    column = Frames(40, 8000, sounds)
+    column, names = Frames(40, 8000, sounds), ["a.wav", "none.wav", "", "cut.wav"]
     with pytest.raises(InputError) as caught:
-        column.encode_audio(["a.wav", "none.wav", "", "cut.wav"])
+        column.refuse_unheard(names, column.encode_audio(names))
     assert [each.partition(":")[0] for each in caught.value.problems] == ["none.wav", "cut.wav"]
     assert "shorter than one frame (25 ms)" in caught.value.problems[0]
     with pytest.raises(InputError) as caught:

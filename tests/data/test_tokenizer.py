@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tokenizers import Tokenizer as Inner
-from tokenizers import models
+from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from transduce.core.errors import InputError
+from transduce.data.columns.packed import pack, unpack
+from transduce.data.columns.tokens import Tokens
 from transduce.data.files import read_lines
 from transduce.data.tokenizers.text_ids import SPECIAL
 from transduce.data.tokenizers.tokenizer import (
@@ -202,6 +204,8 @@ def test_frequent_units_come_first_and_rare_ones_are_not_learnt() -> None:
 
 TRAIN = """
 import sys
+from transduce.data.columns.packed import pack, unpack
+from transduce.data.columns.tokens import Tokens
 from transduce.data.files import read_lines
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 texts = open(sys.argv[2], encoding="utf-8", newline="\\n").read().split("\\n")
@@ -240,12 +244,92 @@ def test_foreign_tokenizer_keeps_its_ids(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_foreign_tokenizer_says_all_that_is_missing(tmp_path: Path) -> None:
-    foreign(tmp_path / "t.json", ["a", "[UNK]", "[SEP]"])
+def test_a_foreign_tokenizer_without_an_end_token_is_refused(tmp_path: Path) -> None:
+    foreign(tmp_path / "t.json", ["a", "[UNK]", "[PAD]"])
     with pytest.raises(InputError) as caught:
         train_tokenizer(TokenizerConfig(file="t.json"), [], root=tmp_path)
-    [problem] = caught.value.problems  # padding would stand in for the start token, which is missing as well
-    assert "no pad token" in problem and "t.json" in problem
+    [problem] = caught.value.problems
+    assert "no end token" in problem and "t.json" in problem
+
+
+SCRIPTS = [
+    "hello world",
+    "Grüße, Ελλάδα",
+    "Привет мир",
+    "שלום",
+    "مرحبا",
+    "नमस्ते",
+    "สวัสดี",
+    "안녕",
+    "こんにちは",
+    "你好",
+    "😀",
+]
+
+
+def byte_level(special: list[str]) -> Inner:
+    """As the tokenizers of GPT-2, Llama, Qwen, Gemma and RoBERTa: BPE over bytes with these special tokens."""
+    inner = Inner(models.BPE())
+    inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet)
+    inner.train_from_iterator(["hello world"] * 9, trainer)
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("special", "found"),
+    [
+        (["<|endoftext|>"], (-1, 0, 0, -1, -1)),
+        (["<|begin_of_text|>", "<|end_of_text|>"], (-1, 0, 1, -1, -1)),
+        (["<|endoftext|>", "<|im_start|>", "<|im_end|>"], (-1, 0, 0, -1, -1)),
+        (["<pad>", "<eos>", "<bos>", "<unk>"], (0, 2, 1, 3, -1)),
+        (["<unk>", "<s>", "</s>"], (-1, 1, 2, 0, -1)),
+        (["<s>", "<pad>", "</s>", "<unk>", "<mask>"], (1, 0, 2, 3, 4)),
+        (["<|endoftext|>", "<|startoftranscript|>"], (-1, 1, 0, -1, -1)),
+    ],
+)
+def test_roles_of_special_tokens_may_be_absent(special: list[str], found: tuple[int, ...]) -> None:
+    """Padding, start, end, unknown, mask; texts are cut as the library cuts them, whatever they spell."""
+    inner = byte_level(special)
+    tokenizer = Tokenizer.from_json(inner.to_str())
+    assert (tokenizer.pad, tokenizer.start, tokenizer.end, tokenizer.unknown, tokenizer.mask) == found
+    plain = Inner.from_str(inner.to_str())
+    plain.encode_special_tokens = True
+    for text in (*SCRIPTS, *special, "hello <s> world</s>"):
+        (ids,) = tokenizer.encode([text])
+        assert ids == plain.encode(text, add_special_tokens=False).ids
+        assert set(ids).isdisjoint(range(len(special))) and tokenizer.decode(ids) == text
+
+
+def test_a_whole_special_token_without_an_unknown_one_is_spelled() -> None:
+    """Where whole words are looked up, the name of a special token would otherwise be that token."""
+    words = models.WordLevel({"</s>": 0, "<": 1, "/": 2, "s": 3, ">": 4, "a": 5}, unk_token="<")
+    inner = Inner(words)
+    inner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    assert Tokenizer(inner).encode(["a </s>"]) == [[5, 1, 2, 3, 4]]
+
+
+def test_given_roles_come_before_usual_names_and_are_kept() -> None:
+    plain = Tokenizer.from_json(byte_level(["<|endoftext|>", "<|im_start|>", "<|im_end|>"]).to_str())
+    named = plain.with_roles({"end": "<|im_end|>", "pad": "<|endoftext|>"})
+    assert (named.pad, named.start, named.end) == (0, 0, 2)
+    column = Tokens(named, ends=True)
+    texts, tables = pack({"target": column})
+    again = unpack(texts, json.loads(json.dumps(tables)))["target"]
+    assert isinstance(again, Tokens) and again.end == 2 and again.tokenizer.equals(named)
+    assert not named.equals(plain) and named.with_added(["<new>"]).end == 2
+    with pytest.raises(InputError, match="absent"):
+        plain.with_roles({"end": "<|absent|>"})
+
+
+def test_a_mask_is_added_behind_all_others_and_no_text_spells_it() -> None:
+    tokenizer = train_tokenizer(TokenizerConfig(kind="bpe", vocabulary=60), ["ab abc <mask>"] * 9)
+    masked = tokenizer.with_mask()
+    assert (tokenizer.mask, masked.mask) == (-1, tokenizer.size) and masked.size == tokenizer.size + 1
+    assert masked.with_mask() is masked
+    assert masked.encode(["ab <mask>"]) == tokenizer.encode(["ab <mask>"])
+    assert Tokenizer.from_json(masked.to_json()).equals(masked)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "not json", json.dumps({"model": {"type": "BPE"}})])

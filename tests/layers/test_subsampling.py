@@ -11,7 +11,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.fused.pack import pack_all
-from transduce.layers.subsampling import KERNEL, Subsampling
+from transduce.layers.subsampling import GeluSubsampling, Subsampling
 
 FEATURES, WORDS = 6, 9
 SPECS = Specs(ColumnSpec("frames", FEATURES), ColumnSpec("tokens", WORDS))
@@ -50,23 +50,30 @@ def slow(layer: Subsampling, frames_SF: Tensor) -> Tensor:
     for convolution in layer.convolutions:
         stride, made = convolution.stride[0], []
         for centre in range(0, len(rows), stride):
-            total = convolution.bias.clone()
-            for place in range(KERNEL):
-                at = centre + place - KERNEL // 2
+            total, kernel = convolution.bias.clone(), convolution.kernel_size[0]
+            for place in range(kernel):
+                at = centre + place - kernel // 2
                 if 0 <= at < len(rows):
                     total = total + convolution.weight[:, :, place] @ rows[at]
-            value, gate = total.chunk(2)
-            made.append(value * gate.sigmoid())
+            made.append(_active(layer, total))
         rows = made
-    found: Tensor = nn.functional.layer_norm(torch.stack(rows), (rows[0].shape[0],))
-    return found
+    found = torch.stack(rows)
+    return found if type(layer) is GeluSubsampling else nn.functional.layer_norm(found, (rows[0].shape[0],))
+
+
+def _active(layer: Subsampling, x: Tensor) -> Tensor:
+    if type(layer) is GeluSubsampling:
+        return x * 0.5 * (1 + torch.erf(x / 2**0.5))
+    value, gate = x.chunk(2)
+    return value * gate.sigmoid()
 
 
 @pytest.mark.parametrize("factor", [1, 2, 4, 8])
 @pytest.mark.parametrize("length", [1, 2, 7, 16, 17])
-def test_it_is_the_slow_loop(factor: int, length: int) -> None:
+@pytest.mark.parametrize("kind", [Subsampling, GeluSubsampling])
+def test_it_is_the_slow_loop(kind: type[Subsampling], factor: int, length: int) -> None:
     torch.manual_seed(factor)
-    layer, source = Subsampling(FEATURES, 4, factor), frames([length, 20])
+    layer, source = kind(FEATURES, 4, factor), frames([length, 20])
     found = layer(source)
     assert found.lengths.tolist() == [-(-length // factor), -(-20 // factor)]
     for row in range(2):
@@ -115,6 +122,7 @@ def test_gradients_reach_every_parameter(name: str) -> None:
 
 def test_the_factor_says_how_many_frames_are_a_position() -> None:
     assert built("transformer", subsampling=8).encode(frames([33])).lengths.tolist() == [5]
+    assert built("transformer", front_end="gelu").encode(frames([33])).lengths.tolist() == [17]
 
 
 @pytest.mark.parametrize("name", ["convolution", "ssru_transformer", "linear_transformer", "non_autoregressive"])
@@ -135,3 +143,5 @@ def test_tokens_are_not_subsampled(name: str) -> None:
     kind = resolve("models", name)
     with pytest.raises(InputError, match=r"model\.subsampling is for a source of frames"):
         kind(kind.Config.model_validate({**READERS[name], "subsampling": 4}), Specs.of_tokens(9, 9))
+    with pytest.raises(InputError, match=r"model\.front_end is for a source of frames"):
+        kind(kind.Config.model_validate({**READERS[name], "front_end": "gelu"}), Specs.of_tokens(9, 9))

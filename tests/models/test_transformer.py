@@ -1,7 +1,10 @@
 """The Transformer as a whole learns the task that everybody tries first: to copy."""
 
+import pytest
 import torch
+from pydantic import ValidationError
 
+from transduce.attention.positions import tensor2tensor
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
@@ -52,3 +55,16 @@ def test_it_learns_to_copy_and_only_at_lengths_it_has_seen() -> None:
     model = learned(300)
     assert right(model, 10) == 1.0
     assert right(model, 20) < 0.1
+
+
+def test_the_encoder_can_have_positions_of_its_own() -> None:
+    sizes = {"d_model": 8, "heads": 2, "positions": "learned", "max_length": 5}
+    config = Transformer.Config.model_validate({**sizes, "encoder_max_length": 7})
+    model = Transformer(config, Specs.of_tokens(9, 9))
+    assert [len(each.positions.weight_TD) for each in (model.encoder, model.decoder)] == [7, 5]
+    apart = Transformer(config.model_copy(update={"encoder_positions": "tensor2tensor"}), Specs.of_tokens(9, 9))
+    assert torch.equal(apart.encoder.positions(torch.zeros(1, 3, 8))[0], tensor2tensor(3, 8))
+    assert len(apart.decoder.positions.weight_TD) == 5
+    for wrong, said in (("rotatory", 'Did you mean "rotary"'), ("rotary", "even width per head")):
+        with pytest.raises(ValidationError, match=said):
+            Transformer.Config.model_validate({**sizes, "d_model": 6, "encoder_positions": wrong})

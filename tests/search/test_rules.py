@@ -54,10 +54,15 @@ def test_a_full_beam_stops_when_the_best_are_found_under_every_length_rule(
 
 @few
 @given(
-    seed=seeds, min_length=st.integers(0, 3), ngram=st.none() | st.integers(1, 3), rule=rules, prefixed=st.booleans()
+    seed=seeds,
+    min_length=st.integers(0, 3),
+    ngram=st.none() | st.integers(1, 3),
+    rule=rules,
+    prefixed=st.booleans(),
+    never_first=st.sets(st.sampled_from([END, 4])),
 )
-def test_minimum_length_and_repetition_leave_the_best_of_the_others(
-    seed: int, min_length: int, ngram: int | None, rule: dict[str, object], prefixed: bool
+def test_rules_leave_the_best_of_the_others(
+    seed: int, min_length: int, ngram: int | None, rule: dict[str, object], prefixed: bool, never_first: set[int]
 ) -> None:
     vocabulary, limit, prefix = 5, 4, (3,) if prefixed else ()
     model, source = RandomTree(vocabulary, seed), padded([[seed % 11, 4]])
@@ -65,7 +70,10 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
 
     def allowed(tokens: tuple[int, ...]) -> bool:
         begins = tokens[: len(prefix)] == prefix
-        return begins and len(tokens) >= min_length and not (ngram and repeats(tokens, ngram))
+        first = (*tokens, END)[len(prefix)] if begins else END
+        return (
+            begins and len(tokens) >= min_length and first not in never_first and not (ngram and repeats(tokens, ngram))
+        )
 
     expected = best_outputs(model, source, vocabulary, limit, allowed, asked.length)
     for method in ("beam", "exhaustive"):
@@ -73,7 +81,7 @@ def test_minimum_length_and_repetition_leave_the_best_of_the_others(
         (found,) = search(
             model,
             source,
-            [Request(limit, prefix=prefix, min_length=min_length)],
+            [Request(limit, prefix=prefix, min_length=min_length, never_first=[*never_first])],
             chosen,
             start=START,
             end=END,

@@ -48,7 +48,7 @@ def test_sigterm_lets_requests_end_and_takes_no_new_ones(served_file: Path, offl
 
 def test_an_idle_server_stops_at_once(served_file: Path) -> None:
     process, address = start(f"x={served_file}")
-    assert httpx.get(f"{address}/v1/models").json()[0]["name"] == "x"
+    assert httpx.get(f"{address}/v1/models").json()["data"][0]["name"] == "x"
     assert httpx.get(f"{address}/health", headers={"host": "rebound.example"}).status_code == 421
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0

@@ -175,7 +175,7 @@ def test_a_changed_model_is_described_anew(tmp_path: Path, tiny_run: Path) -> No
     with serving([path], watch_seconds=0.02) as running:
         first = running.client.get("/v1/explore/models").json()["models"][0]
         path.write_bytes((tiny_run / "model.safetensors").read_bytes())
-        while running.client.get("/v1/models").json()[0]["version"] == 1:
+        while running.client.get("/v1/models").json()["data"][0]["version"] == 1:
             pass
         second = running.client.get("/v1/explore/models").json()["models"][0]
         assert (first["kind"], second["kind"]) == ("transformer_decoder", "transformer")

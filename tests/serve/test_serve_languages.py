@@ -75,7 +75,7 @@ def test_an_unknown_target_is_an_error(running: Server, more: dict[str, str]) ->
 
 
 def test_models_are_listed_with_their_targets(running: Server) -> None:
-    [model] = running.client.get("/v1/models").json()
+    [model] = running.client.get("/v1/models").json()["data"]
     assert (model["source"], model["targets"]) == ("en", ["fr", "sw"])
 
 

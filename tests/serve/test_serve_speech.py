@@ -20,9 +20,11 @@ from served import Server, serving
 from transduce.core.model_file import save_model_file
 from transduce.explore.exploration import explore
 from transduce.explore.page_file import page
+from transduce.inference.prediction import SpokenSegment
 from transduce.interpret.capabilities import described
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.serve.explorer_schemas import ExplorationAnswer
+from transduce.serve.transcriptions import subtitles
 
 RATE = 8000
 
@@ -201,7 +203,8 @@ def test_what_cannot_be_heard_is_said(hearing: Server, text: str, said: str) -> 
 )
 def test_an_uploaded_file_that_cannot_be_heard_is_named(hearing: Server, content: bytes, said: str) -> None:
     answer = hearing.client.post("/v1/audio/transcriptions", files={"file": ("7.wav", content)})
-    assert (answer.status_code, answer.json()) == (400, {"error": said})
+    told = {"message": said, "type": "invalid_request_error", "param": None, "code": "400"}
+    assert (answer.status_code, answer.json()) == (400, {"error": told})
     other = hearing.post("/v1/predict", texts=[url(content)])
     assert (other.status_code, other.json()) == (400, {"error": said.replace("7.wav", "the recording")})
 
@@ -247,3 +250,13 @@ def test_an_explorer_of_this_machine_reads_its_files(ears: Path, tmp_path: Path)
     long = url(silent(121))
     with pytest.raises(Exception, match="longer than the 120 seconds"):
         column.encode([long])
+
+
+def test_subtitles_are_those_of_the_formats() -> None:
+    said = [SpokenSegment(0.0, 22.5, "three"), SpokenSegment(22.5, 23, ""), SpokenSegment(3661.0015, 3662, "four")]
+    assert subtitles(said, "srt") == (
+        "1\n00:00:00,000 --> 00:00:22,500\nthree\n\n2\n01:01:01,002 --> 01:01:02,000\nfour\n"
+    )
+    assert subtitles(said, "vtt") == (
+        "WEBVTT\n\n00:00:00.000 --> 00:00:22.500\nthree\n\n01:01:01.002 --> 01:01:02.000\nfour\n"
+    )

@@ -290,14 +290,25 @@ def test_it_is_served_to_openais_client(trained: Path, corpus: Path) -> None:
         assert answer.text == model.predict(names[0]).text
         text = client.audio.transcriptions.create(model="ears", file=Path(names[1]), response_format="text")
         assert text.strip() == model.predict(names[1]).text
+        told = client.audio.transcriptions.create(model="ears", file=Path(names[1]), response_format="verbose_json")
+        [part] = told.segments or []
+        assert (told.text, part.text, part.start) == (text.strip(), text.strip(), 0)
+        assert told.duration == part.end == pytest.approx(soundfile.info(names[1]).duration, abs=0.03)
+        shown = client.audio.transcriptions.create(model="ears", file=Path(names[1]), response_format="srt")
+        assert str(shown).startswith("1\n00:00:00,000 --> 00:00:0") and text.strip() in str(shown)
+        assert [each.id for each in client.models.list()] == ["ears"]
         for said, asked in (
-            ("response_format: expected json or text; got srt", {"file": Path(names[0]), "response_format": "srt"}),
+            (
+                "response_format: expected one of json, text, srt, vtt, verbose_json; got xml",
+                {"file": Path(names[0]), "response_format": "xml"},
+            ),
             ("not a sound file", {"file": b"no sound"}),
             ("tears", {"file": Path(names[0]), "model": "tears"}),
         ):
             with pytest.raises(openai.BadRequestError) as caught:
                 client.audio.transcriptions.create(**{"model": "ears", **asked})
-            assert said in caught.value.response.json()["error"]
+            assert said in str(caught.value.body["message"])  # type: ignore[index]
+            assert (caught.value.type, caught.value.code) == ("invalid_request_error", "400")
         with pytest.raises(openai.PermissionDeniedError):
             openai.OpenAI(base_url=f"{server.address}/v1", api_key="wrong", max_retries=0).audio.transcriptions.create(
                 model="ears", file=Path(names[0])

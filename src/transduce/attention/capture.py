@@ -17,7 +17,7 @@ Outside the `with` block nothing is recorded and the fast kernel runs. Inside, a
 explicitly; its output is the same up to rounding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
@@ -100,7 +100,7 @@ _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", de
 
 
 @contextmanager
-def capture(model: Any) -> Iterator[Record]:
+def capture(model: Any, without: Collection[str] = ()) -> Iterator[Record]:
     """Record the weights of every attention module in `model` inside the `with` block.
 
     Captures can be nested, in which case the inner one records. Each thread has captures of its own.
@@ -108,6 +108,7 @@ def capture(model: Any) -> Iterator[Record]:
     Args:
         model: the result of `transduce.load`, or any module. All members of an ensemble are recorded, under names such
             as `members.0.decoder.blocks.0.self_attention`.
+        without: names of modules that are not recorded.
 
     Raises:
         InputError: `model` is neither.
@@ -117,7 +118,7 @@ def capture(model: Any) -> Iterator[Record]:
         raise InputError(
             f"capture: expected a model, such as transduce.load returns; got {type(model).__name__}: {model!r}."
         )
-    record = Record({inner: name for name, inner in module.named_modules()})
+    record = Record({inner: name for name, inner in module.named_modules() if name not in without})
     token = _record.set(record)
     try:
         yield record

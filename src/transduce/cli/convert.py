@@ -5,13 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+EXTRAS = {"transformers": "huggingface", "ctranslate2": "ctranslate2"}
+
 if TYPE_CHECKING:
     from transduce.interop.imports import Imported
+    from transduce.interop.model_card import Languages
     from transduce.interop.parity import Parity, Text
 
 
 def convert(
-    model: Annotated[Path, typer.Argument(help="A folder of Hugging Face, or an .npz file of Marian.")],
+    model: Annotated[
+        Path,
+        typer.Argument(help="A folder of Hugging Face, or of CTranslate2 with Whisper, or an .npz file of Marian."),
+    ],
     output: Annotated[Path, typer.Argument(help="The model file to write, which must not exist yet.")],
     check: Annotated[
         Path | None, typer.Option(help="Lines of text of your own on which both models must say the same.")
@@ -23,24 +29,40 @@ def convert(
         str, typer.Option(help="Code of the source language, such as en. M2M-100, NLLB and mBART need both codes.")
     ] = "",
     target_language: Annotated[str, typer.Option(help="Code of the target language, such as fr.")] = "",
+    language: Annotated[
+        str, typer.Option(help="Of Whisper: code of the language that is spoken, such as de. By default English.")
+    ] = "",
+    translate: Annotated[
+        bool, typer.Option("--translate", help="Of Whisper: write in English what is said in --language.")
+    ] = False,
     source_spm: Annotated[
         Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the source. By default found beside it.")
     ] = None,
     target_spm: Annotated[
         Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the target. By default the source's.")
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="Of a classifier, that it reads pairs of texts, as one of entailment does; --check then has two texts "
+            "with a tab between in each line.",
+        ),
+    ] = False,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
     ] = False,
 ) -> None:
-    """Convert a Hugging Face or Marian model, and check that outputs match.
+    """Convert a Hugging Face, Whisper or Marian model, and check that outputs match.
 
         transduce convert opus-mt-en-fr en-fr.safetensors
 
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
-    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA), and Marian's .npz. Both models read the lines of --check in fp32:
-    translators greedily, encoders for their labels or vectors. If any output differs, the first one is shown and the
-    exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the cache.
+    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma; Whisper),
+    folders of CTranslate2 with Whisper, and Marian's .npz. Both models read the lines of --check in fp32: translators
+    greedily, encoders for their labels or vectors, language models for the probability of a line and its greedy
+    continuation; for Whisper each line names a recording. If any output differs, this is told and the exit code is 1;
+    the model file stays. Other commands take such a folder as it is, and convert it into the cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -50,13 +72,25 @@ def convert(
 
     _check(output, check, references)
     text = _text(check, references) if check else None
-    languages = Languages(source_language, target_language)
-    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm))
+    languages = _languages(Languages(source_language, target_language), language, translate)
+    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm), pairs)
     save_model_file(output, read.file)
     for line in (f"written, from {read.kind}.", *read.notes):
         tell(f"{output}: {line}")
     if not _compared(read, output, text) and not allow_differences:
         raise typer.Exit(1)
+
+
+def _languages(languages: "Languages", spoken: str, translate: bool) -> "Languages":
+    """Of what is read and what is written; what is spoken is read."""
+    from transduce.core.errors import InputError
+    from transduce.interop.model_card import Languages
+
+    if languages.source and spoken and languages.source != spoken:
+        raise InputError(f'--language {spoken}: --source-language says "{languages.source}"; leave out one of them.')
+    if translate and not (spoken or languages.source):
+        raise InputError("--translate: say which language is spoken, as in --language de.")
+    return Languages(spoken or languages.source, "en" if translate else languages.target)
 
 
 def _check(output: Path, check: Path | None, references: Path | None) -> None:
@@ -85,9 +119,11 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.cli.text import tell, tell_red
     from transduce.core.errors import InputError
     from transduce.core.extras import library
+    from transduce.interop.decoder_parity import DecoderParity, compare_decoder
     from transduce.interop.encoder_parity import EncoderParity, compare_encoder
     from transduce.interop.original_engine import OriginalEngine
     from transduce.interop.parity import compare
+    from transduce.interop.speech_parity import SpeechParity, compare_speech, engine_of
     from transduce.pipeline.pipeline import load
 
     if not read.has_engine:
@@ -96,15 +132,20 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     if text is None:
         tell_red("nothing was compared: name lines of text with --check.")
         return True
+    engine = engine_of(read.path) if read.is_speech else "transformers"
     try:
-        library("transformers", "comparing with transformers", "huggingface")
+        library(engine, f"comparing with {engine}", EXTRAS[engine])
     except InputError as error:
         tell_red(f"nothing was compared: {error}")
         return True
     pipeline = load(output, device="cpu")
-    found: Parity | EncoderParity
-    if read.is_encoder:
+    found: Parity | EncoderParity | DecoderParity | SpeechParity
+    if read.is_speech:
+        found = compare_speech(pipeline, read.path, text)
+    elif read.is_encoder:
         found = compare_encoder(pipeline, read.path, text)
+    elif read.is_decoder:
+        found = compare_decoder(pipeline, read.path, text)
     else:
         found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
     for line in found.report():

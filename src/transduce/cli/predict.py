@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transduce.cli import options as option
-from transduce.cli.search_keys import models_and_search, refuse_texts
+from transduce.cli.search_keys import models_and_recordings, models_and_search, refuse_texts
 from transduce.cli.search_options import with_search_options
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="MODEL|search.KEY=VALUE",
-            help="A run directory or a model file. Several are used as an ensemble. search.KEY=VALUE sets any key of "
-            "search, such as search.beam=5.",
+            help="A run directory or a model file. Several are used as an ensemble. Sound files behind it are its "
+            "inputs. search.KEY=VALUE sets any key of search, such as search.beam=5.",
         ),
     ],
     source: Annotated[
@@ -83,11 +83,12 @@ def predict(
     device: option.Device = "auto",
     as_json: option.JsonLines = False,
     form: Annotated[
-        Literal["conll", "json", "entities", "text"] | None,
+        Literal["conll", "json", "entities", "text", "marks"] | None,
         typer.Option(
             "--format",
             help="How labels of words are written. conll: a word and its label a line; json: as --json; entities: a "
-            "JSON list a line; text: of segmented text the words. Default: the labels with spaces between.",
+            "JSON list a line; text: of segmented text the words; marks: the text with its spans or labels. Default: "
+            "at a terminal marks in colour, else the labels with spaces between.",
         ),
     ] = None,
     draw: Annotated[
@@ -114,7 +115,8 @@ def predict(
 
         transduce predict runs/my < english.txt > swahili.txt
 
-    Or one text: `transduce predict runs/my --text "It rains. We stay at home."`
+    Or one text: `transduce predict runs/my --text "It rains. We stay at home."`, or recordings, for a model that hears:
+    `transduce predict runs/my a.wav b.flac`
 
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
@@ -122,15 +124,18 @@ def predict(
     from transduce.cli.predictions import writer
     from transduce.cli.text import is_terminal, tell, write_lines
     from transduce.core.destination import check_output
+    from transduce.core.errors import InputError
     from transduce.data.tags import require_language
     from transduce.inference.options import PredictionOptions
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
-    as_json, further = as_json or form == "json", None if form == "json" else form
-    at_terminal = source is None and text is None and is_terminal(sys.stdin)
-    _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
+    as_json, further = as_json or form == "json", None if form in ("json", "marks") else form
     models, search = models_and_search(model, asked)
+    models, recordings = models_and_recordings(models)
+    at_terminal = source is None and text is None and not recordings and is_terminal(sys.stdin)
+    _check(source, source_column, text, at_terminal, draw or form == "marks", as_json, constraints, engine, output)
+    _check_recordings(recordings, source, text)
     refuse_texts(models)
     check_output(output, [*models, source, constraints], "--output")
     load: dict[str, Any] = {"ensemble": ensemble, "precision": precision, "trust_code": trust_code, "device": device}
@@ -139,7 +144,7 @@ def predict(
     file = _inputs(loaded, source, option.asked_columns(source_column, None)) if source else None
     if file and file.note:
         tell(file.note)
-    lines = [] if at_terminal else _lines(source, text, file)
+    lines = [] if at_terminal else recordings or _lines(source, text, file)
     if not to and (text is not None or lines):
         require_language(loaded.source_tokenizer, lines)
     if lines:
@@ -158,10 +163,16 @@ def predict(
         search=search,
     )
     names, below = file.names if file else [], partial(draw_below, loaded) if draw else None
+    write = writer(as_json, text is not None, below, further)
+    shown = form is None and not (as_json or draw or output or engine == "ray") and is_terminal(sys.stdout)
+    if (shown or form == "marks") and _marks_texts(loaded):
+        draw, write = True, partial(show_marks, loaded)
+    elif form == "marks":
+        raise InputError("--format marks is for models that label words; this one does not. Leave it out.")
     if at_terminal:
-        _answer(loaded, options, writer(as_json, draw=below, form=further))
+        _answer(loaded, options, write)
     elif text is not None or draw:
-        _write_alone(loaded, lines, names, options, writer(as_json, text is not None, below, further))
+        _write_alone(loaded, lines, names, options, write)
     else:
         written = f"format {further}" if further else "json" if as_json else "text"
         how = {"predict": options.to_table(), "form": written}
@@ -252,6 +263,13 @@ def _check(
         raise InputError(problems)
 
 
+def _check_recordings(recordings: Sequence[str], source: Path | None, text: str | None) -> None:
+    from transduce.core.errors import InputError
+
+    if recordings and (source is not None or text is not None):
+        raise InputError(f"{recordings[0]}: this is an input; leave out --source and --text.")
+
+
 def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") -> None:
     """Answer lines at the terminal."""
     from transduce.cli.predictions import answer
@@ -259,9 +277,19 @@ def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") 
 
     def predicted(line: str) -> "list[Prediction]":
         _tell_unfamiliar(model, [line])
-        return model.predict_all([line], replace(options, tell=tell))
+        return told_of_cuts(model.predict_all([line], replace(options, tell=tell)))
 
     answer(predicted, write)
+
+
+def told_of_cuts(predictions: "list[Prediction]") -> "list[Prediction]":
+    """The predictions, when those of texts that were cut have been counted and told."""
+    from transduce.cli.text import tell
+    from transduce.inference.prediction import cut_lines
+
+    for line in cut_lines(predictions):
+        tell(line)
+    return predictions
 
 
 def _write_alone(
@@ -271,7 +299,7 @@ def _write_alone(
     from transduce.cli.text import bar, tell
 
     with bar("predicting", len(lines)) as advance:
-        predictions = model.predict_all([*lines], replace(options, tell=tell, advance=advance))
+        predictions = told_of_cuts(model.predict_all([*lines], replace(options, tell=tell, advance=advance)))
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": names[place]} if names else {})
 
@@ -335,6 +363,22 @@ def draw_below(model: "LoadedModel", prediction: "Prediction") -> None:
     sys.stdout.flush()
     make_console(file=sys.stdout, highlight=False).print(picture)
     print(flush=True)
+
+
+def show_marks(model: "LoadedModel", prediction: "Prediction", named: dict[str, str]) -> None:
+    """Write a text with what is marked in it, in colour where standard output is a terminal that has colours."""
+    from transduce.runtime.console import make_console
+
+    sys.stdout.flush()
+    make_console(file=sys.stdout, highlight=False).print(_own_drawing(model, prediction))
+    sys.stdout.flush()
+
+
+def _marks_texts(model: "LoadedModel") -> bool:
+    """Whether people are shown the text with marks in the place of the output."""
+    from transduce.pipeline.pipeline import Pipeline
+
+    return isinstance(model, Pipeline) and model.task.drawn_at_terminals
 
 
 def _own_drawing(model: "LoadedModel", prediction: "Prediction") -> Any:

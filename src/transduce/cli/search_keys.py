@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 Named = TypeVar("Named", Path, str)
+SOUNDS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff")
 SEARCH = "search."  # the beginning of an argument that is a key of search instead of a model
 
 
@@ -41,6 +42,12 @@ def models_and_search(
     if problems:
         raise InputError(problems)
     return models, {**asked, **named}
+
+
+def models_and_recordings(given: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Separate what is named behind the first model into further models and sound files, which are its inputs."""
+    recordings = [path for path in given[1:] if path.suffix.lower() in SOUNDS]
+    return [path for path in given if path not in recordings], [str(path) for path in recordings]
 
 
 def refuse_texts(models: Sequence[Path | str]) -> None:

@@ -10,7 +10,9 @@ the picture.
 
 import base64
 import io
+import math
 import wave
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -20,6 +22,8 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
+from transduce.data.columns.word_labels import WordLabels
+from transduce.data.columns.words import Words
 from transduce.data.speech.audio import name_of
 from transduce.data.speech.filterbank import SHIFT, WINDOW
 from transduce.data.tags import leading_tags
@@ -86,8 +90,10 @@ def explore(
     else:
         prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
     given = given_of(pipeline.task, prediction)
-    check_size(pipeline, given, max_weights)
-    attention, next_TV = looked(pipeline.model, pipeline.task, given, prediction.source, prediction.text)
+    left_out = unshown(pipeline, given, max_weights)
+    check_size(pipeline, given, max_weights, left_out)
+    texts = prediction.source, prediction.text
+    attention, next_TV = looked(pipeline.model, pipeline.task, given, *texts, without=left_out)
     name_of_drawing = drawing_name(pipeline.model, pipeline.task)
     drawing = drawn(pipeline.model, pipeline.task, prediction, attention)
     return {
@@ -149,13 +155,17 @@ def _all_sentences(pipeline: Pipeline, text: str, sentence: int, search: dict[st
 
 
 def alternatives(next_TV: Tensor, column: Column) -> list[list[dict[str, Any]]]:
-    """The most likely tokens at each position, best first, with their log-probabilities by the full softmax."""
+    """The most likely tokens at each position, best first, with their log-probabilities by the full softmax.
+
+    What is impossible there, as a label that a scheme forbids, is left out.
+    """
     found = next_TV.topk(min(ALTERNATIVES, next_TV.shape[1]))
     rows = zip(found.values.tolist(), found.indices.tolist(), strict=True)
     return [
         [
             {"token": token, "log_probability": value}
             for token, value in zip(column_tokens(column, ids), values, strict=True)
+            if value > -math.inf
         ]
         for values, ids in rows
     ]
@@ -184,9 +194,20 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, max_wei
     else:
         writes = pipeline.task.columns["target"]
         ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
+        _check_labels(pipeline, text, ids)
         given = Given(source_ids(pipeline.task, text), ids)
     check_size(pipeline, given, max_weights)
     return given
+
+
+def _check_labels(pipeline: Pipeline, text: str, ids: list[int]) -> None:
+    """Raises InputError for other labels of words than one known label for each."""
+    reads, labels = pipeline.task.columns.get("source"), pipeline.task.columns["target"]
+    if not isinstance(reads, Words) or not isinstance(labels, WordLabels):
+        return
+    words = len(reads.bounds(text))
+    if len(ids) != words or len(labels.labels) in ids:
+        raise InputError(f"target: expected {words} labels, one for each word, among those of the model; got others.")
 
 
 def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:
@@ -221,9 +242,22 @@ def _windows(pipeline: Pipeline) -> bool:
     return isinstance(pipeline.model, Points)
 
 
-def check_size(pipeline: Pipeline, given: Given, max_weights: int) -> None:
-    """Raises InputError for more attention weights than `max_weights`, before any is computed."""
-    parts = attending(pipeline.model, pipeline.task)
+def unshown(pipeline: Pipeline, given: Given, max_weights: int) -> list[str]:
+    """The modules between positions of a recording, if they alone have more than `max_weights` attention weights."""
+    if given.source is None or not pipeline.task.columns["source"].is_sound:
+        return []
+    parts = [part for part in attending(pipeline.model, pipeline.task) if part.rows == part.columns == "source"]
+    count = sum(part.heads for part in parts) * positions(pipeline.model, given) ** 2
+    return [part.name for part in parts] if count > max_weights else []
+
+
+def check_size(pipeline: Pipeline, given: Given, max_weights: int, left_out: Collection[str] = ()) -> None:
+    """Raises InputError for more attention weights than `max_weights`, before any is computed.
+
+    Args:
+        left_out: names of modules whose weights are not shown.
+    """
+    parts = [part for part in attending(pipeline.model, pipeline.task) if part.name not in left_out]
     reads = positions(pipeline.model, given) + max((part.before for part in parts), default=0)
     writes = len(given.target) + (not writes_at_once(pipeline.model))
     sizes = {"source": reads, "target": writes, "decoder_input": writes, "other": 1}

@@ -57,9 +57,12 @@ class SearchPredictor:
         advance: Advance | None = None,
     ) -> list[Prediction]:
         """See `decode`; without settings greedily, or as a model that has no next token goes quickest."""
-        pieces = Pieces.whole(texts, reads(self.task).encode(texts))
+        column = reads(self.task)
+        parts = column.encode_audio(texts)
+        pieces = Pieces.whole(texts, column.encode(texts)) if parts is None else Pieces.of_recordings(texts, parts)
         options = PredictionOptions(batch_size=batch_size, advance=advance)
-        return decode(SearchedModel(model, self.task), pieces, settings or quickest(model), options)
+        found = decode(SearchedModel(model, self.task), pieces, settings or quickest(model), options)
+        return pieces.joined(found)
 
 
 def decode(
@@ -211,6 +214,7 @@ def _asked(
         InputError: what is wanted cannot be; all such lines are named.
     """
     demands = ConstraintCompiler(task.tokenizers["target"]) if any(constraints) else None
+    never_first = getattr(task.columns["target"], "unwritten_first", ())
     requests: dict[int, Request] = {}
     predictions: dict[int, Prediction] = {}
     problems = []
@@ -221,7 +225,7 @@ def _asked(
                 predictions[place] = task.postprocess(_nothing(text, wanted, demands))
             else:
                 request = task.grammar_for(task.request(ids, settings), text)
-                requests[place] = _demanded(replace(request, line=line), wanted, demands)
+                requests[place] = _demanded(replace(request, line=line, never_first=never_first), wanted, demands)
         except InputError as error:
             problems += [f"line {line + 1}: {problem}" for problem in error.problems]
     if problems:
@@ -264,7 +268,7 @@ def _goes_in_one_call(
     source = sources(
         [[request.source for request in each] for each in shortest_requests], next(model.parameters()).device
     )
-    if source is None or any(each.prefix or each.constraint or each.grammar or each.min_length for each in requests):
+    if source is None or any(each.has_rules for each in requests):
         return False
     return fused_search.suits(model, source, max(request.limit for request in requests), settings)
 
@@ -288,4 +292,5 @@ def _demanded(request: Request, constraints: Constraints, demands: ConstraintCom
     if constraints.prefix and request.source is None:
         raise InputError("a language model continues its text: put the prefix at the end of the text.")
     prefix = [*request.prefix, *demands.prefix(constraints)]
-    return replace(request, prefix=prefix, constraint=demands.constraint(constraints))
+    never_first = () if constraints.prefix else request.never_first
+    return replace(request, prefix=prefix, constraint=demands.constraint(constraints), never_first=never_first)

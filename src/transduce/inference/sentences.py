@@ -105,6 +105,15 @@ def rejoined(text: str, cut: Sequence[Segment], outputs: Sequence[str]) -> str:
     return "".join([*parts, text[done:]])
 
 
+def joined_lines(lines: Sequence[str]) -> str:
+    """Outputs one after the other, with a space between two unless both are in Chinese or Japanese."""
+    text = ""
+    for line in filter(None, lines):
+        between = " " if text and not (_wide(text[-1]) and _wide(line[0])) else ""
+        text += between + line
+    return text
+
+
 def examined(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, Any]:
     """Facts about the sentences in training pairs, for the model file.
 

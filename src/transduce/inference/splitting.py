@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from transduce.core.errors import InputError
+from transduce.data.speech.cutting import HeardPart
 from transduce.data.tags import leading_tags
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.batches import by_length
-from transduce.inference.prediction import Prediction
-from transduce.inference.sentences import Segment, rejoined, sentences
+from transduce.inference.prediction import Prediction, SpokenSegment
+from transduce.inference.sentences import Segment, joined_lines, rejoined, sentences
 
 if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
@@ -32,6 +33,7 @@ class Pieces:
     long: for each text with a part that is too long, which part that is. done: what was done about it.
     tags: what stands before a text, and is read before each of its pieces; see `transduce.data.tags`.
     first: the number of the first text in its file, from 0, for messages.
+    times: of recordings, from when to when each piece goes, in seconds; [] = these are texts.
     """
 
     texts: Sequence[str]
@@ -41,6 +43,14 @@ class Pieces:
     done: dict[int, str] = field(default_factory=dict)
     tags: dict[int, str] = field(default_factory=dict)
     first: int = 0
+    times: list[list[tuple[float, float]]] = field(default_factory=list)
+
+    @classmethod
+    def of_recordings(cls, texts: Sequence[str], parts: Sequence[Sequence[HeardPart]], first: int = 0) -> "Pieces":
+        """Each recording in its parts; what is read of each is its name."""
+        cuts = [[Segment(0, len(text))] * len(each) for text, each in zip(texts, parts, strict=True)]
+        features = [part.features for each in parts for part in each]
+        return cls(texts, cuts, features, first=first, times=[[part[1:] for part in each] for each in parts])
 
     @classmethod
     def whole(cls, texts: Sequence[str], ids: Sequence[Any], first: int = 0) -> "Pieces":
@@ -86,7 +96,10 @@ class Pieces:
     def joined(self, found: Sequence[Prediction]) -> list[Prediction]:
         """One prediction a text, of one for each piece."""
         each = iter(found)
-        return [_joined(text, cut, [next(each) for _ in cut]) for text, cut in zip(self.texts, self.cuts, strict=True)]
+        parts = [[next(each) for _ in cut] for cut in self.cuts]
+        if self.times:
+            return [_spoken(*both) for both in zip(parts, self.times, strict=True)]
+        return [_joined(*three) for three in zip(self.texts, self.cuts, parts, strict=True)]
 
 
 def pieces_of(
@@ -142,22 +155,32 @@ def pieces_of(
     return found
 
 
-def utterances(texts: Sequence[str], frames: Sequence[Any], limit: int, long_text: LongText, first: int = 0) -> Pieces:
-    """How speech is read: each utterance as a whole, however `limit` frames compare with what the model was trained on.
+def utterances(
+    texts: Sequence[str], parts: Sequence[Sequence[HeardPart]], limit: int, long_text: LongText, first: int = 0
+) -> Pieces:
+    """How speech is read: in the parts that its column makes, each as a whole, however `limit` frames compare with it.
 
     Args:
-        long_text: "truncate" keeps the first `limit` frames of a longer one; "split" reads all of it.
+        parts: of each recording; see `transduce.data.columns.Column.encode_audio`.
+        limit: the frames of the longest utterance that training heard.
+        long_text: "truncate" keeps the first part, and its first `limit` frames; "split" reads all of it.
         first: the number of the first text in its file, from 0, for messages.
 
     Raises:
         InputError: some are longer, and long_text="refuse"; all are named.
     """
-    found = Pieces(texts, [[Segment(0, len(text))] for text in texts], first=first)
-    for place, row in enumerate(frames):
-        if len(row) > limit:
-            found.long[place] = f"line {first + place + 1}: {len(row)} frames, the model was trained on {limit} at most"
+    kept = [each[:1] for each in parts] if long_text == "truncate" else parts
+    found = Pieces.of_recordings(texts, kept, first)
+    if long_text == "truncate":
+        found.ids = [features_SF[:limit] for features_SF in found.ids]
+    for place, each in enumerate(parts):
+        line, longest = f"line {first + place + 1}", max(len(part.features) for part in each)
+        if len(each) > 1:
+            found.long[place] = f"{line}: {each[-1].end:.0f} s, the model hears {each[0].end:.0f} s at once here"
+            found.done[place] = f"heard in {len(each)} parts" if long_text == "split" else "the rest is left out"
+        elif longest > limit:
+            found.long[place] = f"{line}: {longest} frames, the model was trained on {limit} at most"
             found.done[place] = f"cut off after {limit}" if long_text == "truncate" else "read as a whole all the same"
-        found.ids.append(row[:limit] if long_text == "truncate" else row)
     if found.long and long_text == "refuse":
         raise InputError(f'{known}; cut the recording, or choose "truncate".' for known in found.long.values())
     return found
@@ -298,11 +321,31 @@ def _joined(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]) -> P
     return whole[0] if len(whole) == 1 else replace(whole[0], alternatives=tuple(whole))
 
 
+def _spoken(parts: Sequence[Prediction], times: Sequence[tuple[float, float]]) -> Prediction:
+    """One prediction for a recording, whose parts are told with their times."""
+    segments = tuple(SpokenSegment(*time, part.text) for time, part in zip(times, parts, strict=True))
+    if len(parts) == 1:
+        return replace(parts[0], segments=segments)
+    listed = [part.alternatives or (part,) for part in parts]
+    ranks = range(max(map(len, listed)))
+    whole = [_one_after_another([each[min(rank, len(each) - 1)] for each in listed]) for rank in ranks]
+    return replace(whole[0], segments=segments, alternatives=tuple(whole) if len(whole) > 1 else ())
+
+
+def _one_after_another(parts: Sequence[Prediction]) -> Prediction:
+    return _summed(parts[0].source, joined_lines([part.text for part in parts]), parts)
+
+
 def _side_by_side(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]) -> Prediction:
     inner = [Segment(start - cut[0].start, end - cut[0].start) for start, end in cut]
+    return _summed(text, rejoined(text[cut[0].start : cut[-1].end], inner, [part.text for part in parts]), parts)
+
+
+def _summed(source: str, text: str, parts: Sequence[Prediction]) -> Prediction:
+    """One prediction with the tokens and the probabilities of all parts."""
     return Prediction(
-        source=text,
-        text=rejoined(text[cut[0].start : cut[-1].end], inner, [part.text for part in parts]),
+        source=source,
+        text=text,
         score=sum(part.score for part in parts),
         log_probability=sum(part.log_probability for part in parts),
         tokens=tuple(token for part in parts for token in part.tokens),

@@ -13,6 +13,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.printable import PROBLEMS
 from transduce.core.tensor_file import read_header, read_tensors
+from transduce.interop.ctranslate2_weights import ctranslate2_specification
 from transduce.interop.import_tokenizer import json_of
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -21,7 +22,6 @@ TO_SAFETENSORS = (
     "python -c \"from transformers import AutoModelForSeq2SeqLM as M; M.from_pretrained('{folder}')"
     ".save_pretrained('{folder}-safetensors')\""
 )
-CT2_HEAD = 64  # bytes: a version, and the name of a specification
 MOST = 100_000_000  # bytes of an index of tensors
 
 
@@ -101,7 +101,7 @@ class ForeignFolder:
                 raise InputError(f"{self.path / INDEX}: expected a weight_map, with names of files in this folder.")
             yield from (self.path / name for name in sorted(names))
             return
-        if spec := _ctranslate2_spec(self.path / "model.bin"):
+        if spec := ctranslate2_specification(self.path / "model.bin"):
             raise InputError(
                 f"{self.path}: this is a model of CTranslate2 ({spec}), which is not read here. Convert the folder of "
                 "Hugging Face that it was made from."
@@ -114,16 +114,6 @@ class ForeignFolder:
                 + TO_SAFETENSORS.format(folder=str(self.path).rstrip("/"))
             )
         raise InputError(f"{self.path}: there is no {WEIGHTS}.")
-
-
-def _ctranslate2_spec(file: Path) -> str:
-    """What a `model.bin` of CTranslate2 says it is, such as TransformerSpec; "" = it is no such file."""
-    if not file.is_file():
-        return ""
-    with file.open("rb") as opened:
-        head = opened.read(CT2_HEAD)
-    name = head[6 : 6 + int.from_bytes(head[4:6], "little")].rstrip(b"\0")
-    return name.decode() if name.endswith(b"Spec") and name.isalnum() else ""
 
 
 def _kind_name(kind: type | tuple[type, ...]) -> str:
@@ -149,6 +139,11 @@ class ForeignTensors:
     def __contains__(self, name: str) -> bool:
         return name in self._found
 
+    def count(self, prefix: str) -> int:
+        """How many layers there are, which are numbered behind `prefix`."""
+        numbers = {name.removeprefix(prefix).partition(".")[0] for name in self._found if name.startswith(prefix)}
+        return len(numbers)
+
     def take(self, *names: str) -> Tensor:
         """The first of these that there is. A missing one is told by `finish`, and an empty tensor stands for it."""
         for name in names:
@@ -157,6 +152,10 @@ class ForeignTensors:
                 return self._found[name]
         self._missing.append(names[0])
         return Tensor()
+
+    def spare(self, *names: str) -> None:
+        """These say again what another tensor says, where they are there."""
+        self._taken.update(names)
 
     def left(self) -> list[str]:
         """The names of those that were not taken, in order; missing ones are refused.

@@ -6,6 +6,7 @@ Shapes: V vocabulary, D model width.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,22 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.core.finite import check_finite
 from transduce.core.model_file import ModelFile, refuse_url
 from transduce.core.registry import suggest
-from transduce.data.columns.packed import pack
 from transduce.data.columns.tokens import Tokens
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
-from transduce.interop.import_encoder import FAMILIES, read_encoder
+from transduce.interop.import_decoder import FAMILIES as DECODERS
+from transduce.interop.import_decoder import read_decoder
+from transduce.interop.import_encoder import FAMILIES as ENCODERS
+from transduce.interop.import_encoder import read_encoder
 from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
 from transduce.interop.import_t5 import read_t5
+from transduce.interop.import_whisper import is_whisper_ctranslate2, read_whisper, read_whisper_ctranslate2
+from transduce.interop.imported_file import imported_file
 from transduce.interop.model_card import Languages
 from transduce.interop.text_to_text import NEVER
-from transduce.pipeline.outline import Outline
-from transduce.recipe.recipe import parse_recipe
 from transduce.search.keys import DEFAULTS
 from transduce.version import __version__
 
@@ -44,6 +46,7 @@ KINDS: dict[str, Read] = {
 """By the model_type of a config.json."""
 AROUND = 4  # positions of tokens around a text: start, end, languages
 LONGEST = 512  # tokens of a source that is read in one piece, where the model's positions reach as far
+HASHED = (".safetensors", ".bin", ".npz", ".spm", ".json")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 CHECKPOINTS = (
     "{path}: this looks like a checkpoint of fairseq, OpenNMT-py, JoeyNMT or another program that writes with "
@@ -58,7 +61,7 @@ class Imported:
     """A model file of ours, and what it came from.
 
     kind: of the format, for people. has_engine: whether something here runs the original. is_encoder: it reads texts
-        and writes none. notes: what is to be told.
+        and writes none. is_decoder: it goes on with texts. is_speech: it hears recordings. notes: what is to be told.
     """
 
     file: ModelFile
@@ -67,16 +70,22 @@ class Imported:
     languages: Languages
     has_engine: bool = True
     is_encoder: bool = False
+    is_decoder: bool = False
+    is_speech: bool = False
     notes: tuple[str, ...] = ()
 
 
-def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES) -> Imported:
-    """The model at `path`: a folder of Hugging Face, or Marian's `.npz`.
+def read_foreign(
+    path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES, pairs: bool = False
+) -> Imported:
+    """The model at `path`: a folder of Hugging Face, one of CTranslate2 with Whisper, or Marian's `.npz`.
 
     Args:
-        languages: codes of the source and the target, which a model of many languages needs.
+        languages: codes of the source and the target, which a model of many languages needs; of Whisper, of what is
+            said and what is written.
         name: of the recipe that is written into the file.
         pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
+        pairs: of a classifier, that it reads pairs of texts.
 
     Raises:
         InputError: there is none, or it is none that can be read; all problems are told at once.
@@ -85,6 +94,8 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         refuse_url(path)
         raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
     if path.is_file() and path.suffix == ".npz":
+        if pairs:
+            raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a translator.")
         table, weights, columns = read_marian_npz(path, pieces)
         return Imported(
             model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
@@ -95,15 +106,21 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         )
     if path.is_file():
         raise InputError(_no_folder(path))
+    if is_whisper_ctranslate2(path):
+        return _whisper(path, None, languages, name)
     folder = ForeignFolder(path)
-    kind, known = folder.get("model_type", str), [*KINDS, *FAMILIES]
+    kind, known = folder.get("model_type", str), [*KINDS, *ENCODERS, *DECODERS, "whisper"]
     if kind not in known:
         raise InputError(
             f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, known)} '
             f"Known: {', '.join(known)}."
         )
-    if kind in FAMILIES:
-        return _encoder(folder, kind, name)
+    if pairs and kind not in ENCODERS:
+        raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a {kind} model.")
+    if kind in ENCODERS or kind in DECODERS:
+        return _one_sided(folder, kind, name, pairs)
+    if kind == "whisper":
+        return _whisper(path, folder, languages, name)
     try:
         table, weights = KINDS[kind](folder)
     except (IndexError, RuntimeError) as error:
@@ -113,12 +130,29 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
 
-def _encoder(folder: ForeignFolder, kind: str, name: str) -> Imported:
+def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
+    """An encoder or a decoder."""
+    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind)
     try:
-        file, notes = read_encoder(folder, name, provenance(folder.path, kind))
+        file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), is_encoder=True, notes=tuple(notes))
+    roles = {"is_encoder": reads, "is_decoder": not reads}
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), **roles, notes=tuple(notes))
+
+
+def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, name: str) -> Imported:
+    """folder: of Hugging Face; None = it is CTranslate2's."""
+    origin, by = provenance(path, "whisper"), "CTranslate2" if folder is None else "Hugging Face"
+    try:
+        file, notes = (
+            read_whisper_ctranslate2(path, languages, name, origin)
+            if folder is None
+            else read_whisper(folder, languages, name, origin)
+        )
+    except (IndexError, RuntimeError) as error:
+        raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
+    return Imported(file, f"{by} whisper", path, languages, is_speech=True, notes=tuple(notes))
 
 
 def _no_folder(path: Path) -> str:
@@ -159,26 +193,18 @@ def model_file(
         table = with_further(table, weights, columns.further, columns.unknown)
     longest, limits = _limits(table)
     joint = columns.source.tokenizer.equals(target.tokenizer)
-    recipe = parse_recipe(
-        {
-            "name": name,
-            "task": {"kind": "translation", "source": languages.source, "target": languages.target},
-            "data": {
-                "train": [{"source": "unknown", "target": "unknown"}],
-                "filters": {"max_tokens": longest},
-            },
-            "tokenizer": {"joint": joint},
-            "model": table,
-            "search": {**search, **limits},
+    recipe = {
+        "name": name,
+        "task": {"kind": "translation", "source": languages.source, "target": languages.target},
+        "data": {
+            "train": [{"source": "unknown", "target": "unknown"}],
+            "filters": {"max_tokens": longest},
         },
-        name,
-    )
-    texts, described = pack({"source": columns.source, "target": target})
-    config = recipe.to_table()
-    contiguous = {key: weight.contiguous() for key, weight in weights.items()}
-    Outline(config, texts, described, contiguous)
-    check_finite(contiguous)
-    return ModelFile(contiguous, config, texts, origin, {}, columns=described)
+        "tokenizer": {"joint": joint},
+        "model": table,
+        "search": {**search, **limits},
+    }
+    return imported_file(recipe, weights, {"source": columns.source, "target": target}, origin)
 
 
 def _forbidden_by_search(weights: Weights, bias: str, target: Tokens) -> Tokens:
@@ -224,7 +250,7 @@ def searched(folder: ForeignFolder) -> dict[str, Any]:
 def provenance(path: Path, kind: str) -> dict[str, Any]:
     """What the file came from, without a path."""
     files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
-    hashes = {file.name: _sha256(file) for file in files if file.suffix in (".safetensors", ".npz", ".spm", ".json")}
+    hashes = {file.name: _sha256(file) for file in files if file.suffix in HASHED}
     return {"converted": {"kind": kind, "files": hashes, "transduce": __version__}}
 
 

@@ -28,7 +28,9 @@ def text_problems(pipeline: "Pipeline") -> Iterator[str]:
         yield f"only models from text to text can be exported; this one has {sides}."
     if any(tokenizer.right_to_left for tokenizer in pipeline.task.tokenizers.values()):
         yield "a tokenizer that writes from right to left cannot be exported."
-    if any(isinstance(each, Tokens) and (each.before or each.after) for each in columns.values()):
+    for side, tokenizer in pipeline.task.tokenizers.items():
+        yield from (f"its {side} cannot be exported: {problem}" for problem in tokenizer.problems("pad", "unknown"))
+    if any(isinstance(each, Tokens) and (each.before or each.after or each.never_first) for each in columns.values()):
         yield "a model with further tokens around a text than start and end cannot be exported."
 
 

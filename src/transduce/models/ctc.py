@@ -46,7 +46,7 @@ class Ctc(nn.Module):
     def __init__(self, config: CtcConfig, specs: Specs) -> None:
         super().__init__()
         self.places = config.places
-        front_ends = make_front_ends(specs, config.d_model, config.tied, config.subsampling)
+        front_ends = make_front_ends(specs, config.d_model, config.tied, config)
         _, self.source_embedding, self.output = front_ends
         self.encoder = Stack(config, config.encoder_layers, side="encoder")
         self.split = Linear(config.d_model, config.places * config.d_model)

@@ -80,7 +80,7 @@ class Rnn(nn.Module):
     def __init__(self, config: RnnConfig, specs: Specs) -> None:
         super().__init__()
         refuse_pointer(specs, config.pointer)
-        embeddings = make_front_ends(specs, config.d_model, config.tied, config.subsampling)
+        embeddings = make_front_ends(specs, config.d_model, config.tied, config)
         self.target_embedding, self.source_embedding, self.output = embeddings
         self.dropout = Dropout(config.dropout)
         layers = (config.encoder_layers, config.residual, config.dropout, config.direction)

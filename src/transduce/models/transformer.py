@@ -4,9 +4,9 @@ Shapes: B batch, S source positions, T target positions, D model width, V vocabu
 """
 
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, masks
@@ -17,7 +17,7 @@ from transduce.layers.embedding import Embedding, Tied, begin_with_zeros
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.pointer import Copies, Pointer
-from transduce.layers.stack import Sources, Stack, StackConfig, State
+from transduce.layers.stack import Sources, Stack, StackConfig, State, positions_there_are
 from transduce.layers.subsampling import embedded, make_front_ends, refuse_pointer
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # the parts that fused search supports
@@ -35,6 +35,11 @@ class TransformerConfig(StackConfig, JointCtcConfig):
     tied: Tied = Field(default="all")
     """Which share a matrix. all: source, target and output, if the vocabulary is joint. output: target and output.
     input: source and target."""
+    encoder_positions: str | None = None
+    """The encoder's positions, where they are others than the decoder's: any of `positions` but none. Default:
+    `positions`."""
+    encoder_max_length: int | None = Field(default=None, ge=1)
+    """Maximum length of a source with learned positions. Default: `max_length`."""
     scale_embeddings: bool = True
     """Multiply embeddings by the square root of d_model."""
     output_bias: bool = False
@@ -44,6 +49,23 @@ class TransformerConfig(StackConfig, JointCtcConfig):
     runs step by step."""
     pointer: bool = False
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
+
+    @field_validator("encoder_positions")
+    @classmethod
+    def _encoder_positions_there_are(cls, name: str | None) -> str | None:
+        return None if name is None else positions_there_are(name)
+
+    @model_validator(mode="after")
+    def _encoder_positions_fit(self) -> Self:
+        self.of_encoder._heads_divide()  # type: ignore[operator]
+        self.of_encoder._positions_fit()  # type: ignore[operator]
+        return self
+
+    @property
+    def of_encoder(self) -> Self:
+        """The settings of the encoder's stack."""
+        own = {"positions": self.encoder_positions, "max_length": self.encoder_max_length}
+        return self.model_copy(update={key: value for key, value in own.items() if value is not None})
 
 
 class TransformerMemory(NamedTuple):
@@ -68,12 +90,12 @@ class Transformer(nn.Module):
         super().__init__()
         refuse_pointer(specs, config.pointer)
         make = partial(Embedding, scaled=config.scale_embeddings)
-        embeddings = make_front_ends(specs, config.d_model, config.tied, config.subsampling, make)
+        embeddings = make_front_ends(specs, config.d_model, config.tied, config, make)
         self.target_embedding, self.source_embedding, self.output = embeddings
         if config.output_bias:
             self.output.add_bias()
         self.output_bias, self.zero_start = config.output_bias, config.zero_start
-        self.encoder = Stack(config, config.encoder_layers, side="encoder")
+        self.encoder = Stack(config.of_encoder, config.encoder_layers, side="encoder")
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, side="decoder")
         self.pointer = Pointer(config.d_model, config.d_model, specs) if config.pointer else None
         self.ctc_weight = config.ctc_weight

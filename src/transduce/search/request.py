@@ -27,6 +27,7 @@ class Request:
         reaches its limit before, its `ended` is False.
     grammar: the form of an output, which then ends within its limit; None = any. Not with phrases, a prefix, a minimum
         length, a limit on repeated n-grams or a shortlist.
+    never_first: tokens that must not follow the prefix.
     line: the source's line number in its file, from 0. Messages name it, and samples are seeded with it.
     """
 
@@ -36,7 +37,14 @@ class Request:
     min_length: int = 0
     constraint: Constraint | None = None
     grammar: OutputGrammar | None = None
+    never_first: Sequence[int] = ()
     line: int = 0
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether some tokens may not stand at some places of its outputs."""
+        rules = self.prefix, self.constraint, self.grammar, self.min_length, self.never_first
+        return any(map(bool, rules))
 
 
 class Step(NamedTuple):

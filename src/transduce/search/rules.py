@@ -1,4 +1,5 @@
-"""Rules for the next token that depend on the tokens so far: minimum length, repeated n-grams, phrases, grammars.
+"""Rules for the next token that depend on the tokens so far: minimum length, repeated n-grams, phrases, grammars, and
+what an output must not begin with.
 
 Shapes: N hypotheses, T tokens so far, V vocabulary.
 """
@@ -16,7 +17,7 @@ from transduce.search.request import Request
 
 def rules_of(end: int, requests: Sequence[Request], ngram: int | None) -> "Rules | None":
     """The rules of requests; None where any token may follow."""
-    ruled = any(request.min_length or request.constraint or request.grammar for request in requests)
+    ruled = any(each.min_length or each.constraint or each.grammar or each.never_first for each in requests)
     return Rules(end, requests, ngram) if ruled or ngram else None
 
 
@@ -24,7 +25,7 @@ class Rules:
     """The rules of a batch's requests.
 
     end: the token that ends an output.
-    requests: limit, minimum length, phrases and grammar of each row.
+    requests: limit, minimum length, phrases, grammar and forbidden first tokens of each row.
     ngram: no n-gram of this length may occur twice (Paulus et al. 2018, section 2.5, for 3); None = no limit.
     """
 
@@ -53,6 +54,8 @@ class Rules:
                 refused_NV[place, repeating(tokens, self.ngram)] = True
             if len(tokens) < request.min_length:
                 refused_NV[place, self.end] = True
+            if len(tokens) == len(request.prefix):
+                refused_NV[place, list(request.never_first)] = True
             if request.grammar is not None:
                 refused_NV[place] |= torch.from_numpy(request.grammar.refused(self._forms[row, tokens], left))
         return refused_NV

@@ -38,12 +38,33 @@ HEADERS = {
 MICROPHONE = "camera=(), geolocation=(), microphone=(self)"  # of a page that records
 
 
-def problem(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error in LibreTranslate's format; characters that cannot be encoded are escaped."""
-    return JSONResponse({"error": message.encode("utf-8", "backslashreplace").decode()}, status, headers)
+TRANSCRIPTIONS = (
+    "/v1/audio/transcriptions"  # whose bodies are sound, and whose errors are as OpenAI's clients read them
+)
 
 
-TRANSCRIPTIONS = "/v1/audio/transcriptions"  # whose bodies are sound
+class ProblemResponse(JSONResponse):
+    """An error: {"error": message}, as LibreTranslate has it; of OpenAI's API with its type and code."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        self.message, self.more = message, headers
+        super().__init__({"error": message}, status, headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it in the format of the path that was asked."""
+        if scope["path"] != TRANSCRIPTIONS:
+            await super().__call__(scope, receive, send)
+            return
+        kind = "invalid_request_error" if self.status_code < 500 else "server_error"
+        told = {"message": self.message, "type": kind, "param": None, "code": str(self.status_code)}
+        await JSONResponse({"error": told}, self.status_code, self.more)(scope, receive, send)
+
+
+def problem(status: int, message: str, headers: dict[str, str] | None = None) -> ProblemResponse:
+    """An error; characters that cannot be encoded are escaped."""
+    return ProblemResponse(status, message.encode("utf-8", "backslashreplace").decode(), headers)
+
+
 EXPLORED = tuple(
     f"/v1/explore/{name}" for name in ("predict", "heads", "rollout", "steps")
 )  # and may hold it in base64

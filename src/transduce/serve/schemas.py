@@ -30,6 +30,21 @@ class Problem(BaseModel):
     error: str
 
 
+class OpenAIError(BaseModel):
+    """type: invalid_request_error, or server_error. code: the status."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class OpenAIProblem(BaseModel):
+    """The same, as OpenAI's clients read it."""
+
+    error: OpenAIError
+
+
 class TranslateRequest(BaseModel):
     """As LibreTranslate has it; keys that it does not know are ignored."""
 
@@ -134,6 +149,13 @@ class EntityAnswer(BaseModel):
     probability: float
 
 
+class CutAnswer(BaseModel):
+    """How many tokens a text has, and how many of them were read."""
+
+    tokens: int
+    read: int
+
+
 class Output(BaseModel):
     """One output. ended is false when it was cut off at its limit; log-probabilities are natural."""
 
@@ -152,6 +174,7 @@ class Output(BaseModel):
     nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
     words: list[LabelledWordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
     entities: list[EntityAnswer] | None = Field(default=None, description="Of a tagger: the spans that labels say.")
+    cut: CutAnswer | None = Field(default=None, description="Of a text that was cut, as it is longer than is read.")
     vector: list[float] | None = Field(default=None, description="Of a sentence encoder: the vector of the text.")
 
 
@@ -235,6 +258,22 @@ class ModelState(BaseModel):
     target: str | None
     targets: list[str] | None = None
     problem: str | None = None
+
+
+class ListedModel(ModelState):
+    """One model, also as OpenAI's clients read it. id: its name. created: 0, as model files do not say it."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "transduce"
+
+
+class ModelList(BaseModel):
+    """The models by name, the default first."""
+
+    object: Literal["list"] = "list"
+    data: list[ListedModel]
 
 
 class Ready(BaseModel):

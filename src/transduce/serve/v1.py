@@ -19,6 +19,8 @@ from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
 from transduce.serve.schemas import (
     AttentionAnswer,
+    ListedModel,
+    ModelList,
     ModelState,
     Output,
     PredictAnswer,
@@ -75,9 +77,9 @@ def routes(service: Service) -> APIRouter:
         )
 
     @router.get("/models", response_model_exclude_none=True)
-    async def models() -> list[ModelState]:
-        """The models by name, the default first."""
-        return states(service)
+    async def models() -> ModelList:
+        """The models by name, the default first; OpenAI's clients read the answer, too."""
+        return ModelList(data=[ListedModel(**dict(each), id=each.name) for each in states(service)])
 
     return router
 

@@ -190,7 +190,7 @@ class Parsing(TextTask):
     @cached_property
     def _brackets(self) -> BracketTokens:
         tokenizer = self._written.tokenizer
-        special = (tokenizer.pad, tokenizer.start, tokenizer.unknown)
+        special = tuple(index for role, index in tokenizer.special.items() if role != "end")
         return BracketTokens(tokenizer.tokens(range(tokenizer.size)), self.end, special)
 
     def _store(self, file: TreebankFile, filters: FilterConfig, cache: Path) -> Store:

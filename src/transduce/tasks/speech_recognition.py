@@ -13,7 +13,7 @@ from torch import nn
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
-from transduce.data.columns.frames import Frames
+from transduce.data.columns.frames import Features, Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
@@ -21,9 +21,11 @@ from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARRAY, read_features
 from transduce.data.speech.filterbank import Normalization
+from transduce.data.speech.log_mel import RATE
 from transduce.data.speech.recordings import RecordingFile, Recordings, read_recordings, recordings_digest
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
+from transduce.inference.prediction import Prediction
 from transduce.objectives.protocols import Objective
 from transduce.objectives.spec_augment import SpecAugment, SpecAugmentConfig
 from transduce.objectives.text import LossConfig
@@ -64,6 +66,9 @@ class SpeechData(Config):
     """Samples a second that sound is brought to."""
     mels: int = Field(default=80, ge=1, le=1000)
     """Mel filters of a frame, which are computed from sound; ready-made features have as many as they have."""
+    features: Features = "filterbank"
+    """What is computed from sound. filterbank: as Kaldi has it, with `normalization`. whisper: as Whisper has it, at
+    16,000 samples a second; every utterance is 30 s long, 3,000 frames, and is not normalised."""
     normalization: Normalization = "feature"
     """What gets mean 0 and variance 1 over an utterance. feature: each feature by itself, which takes away microphone
     and room. utterance: all features together, which keeps what tells one short word from another."""
@@ -80,6 +85,12 @@ class SpeechData(Config):
         if wrong := [speed for speed in speeds if not 0.25 <= speed <= 4 or speed == 1]:
             raise ValueError(f"expected speeds between 0.25 and 4 other than 1, which is always there; got {wrong}")
         return speeds
+
+    @model_validator(mode="after")
+    def _whisper_hears_its_rate(self) -> Self:
+        if self.features == "whisper" and self.rate != RATE:
+            raise ValueError(f'features = "whisper" are computed at rate = {RATE:_}; got {self.rate:_}')
+        return self
 
     @model_validator(mode="after")
     def _has_training_speech(self) -> Self:
@@ -150,7 +161,15 @@ class SpeechRecognition(TextTask):
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""
-        return Request(search.limit(-(-len(ids) // FRAMES_A_TOKEN)), ids, min_length=search.min_length)
+        opening = self._written.opening
+        limit = max(search.limit(-(-len(ids) // FRAMES_A_TOKEN)), len(opening) + 1)
+        least = search.min_length + len(opening) if search.min_length else 0
+        return Request(limit, ids, opening, least)
+
+    def postprocess(self, prediction: Prediction) -> Prediction:
+        """Without a space before the first word, which some tokenizers write."""
+        alternatives = tuple(self.postprocess(each) for each in prediction.alternatives)
+        return replace(prediction, text=prediction.text.strip(), alternatives=alternatives)
 
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""
@@ -191,7 +210,7 @@ def _frames(data: SpeechData, root: Path) -> Frames:
     names = [first[1] for first in firsts if first]
     arrays = [name for name in names if ARRAY.fullmatch(name)]
     if not arrays:
-        return Frames(data.mels, data.rate, normalization=data.normalization)
+        return Frames(data.mels, data.rate, normalization=data.normalization, features=data.features)
     widths = {read_features(name, root).shape[1] for name in arrays}
     if len(arrays) < len(names) or len(widths) > 1:
         told = " and ".join(f"{width} features a frame" for width in sorted(widths))

@@ -151,7 +151,8 @@ class Tagging(LabelTask):
     fingerprints = staticmethod(named_files)
     never_split = True
     any_output = "O"
-    explorable = False
+    drawing = "entity_marks"
+    drawn_at_terminals = True
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TaggingData) -> Columns:
@@ -169,7 +170,8 @@ class Tagging(LabelTask):
         labels = sorted({label for each in texts for label in each.labels})
         check_labels(data.train[0].paths(root)[0], labels)
         words = (words for each in texts for _, words, _ in each.examples)
-        source = Words(train_tokenizer(config, words, root), unit=data.cut)
+        tokenizer = train_tokenizer(config, words, root)
+        source = Words(tokenizer, unit=data.cut, spaced=tokenizer.spaces_words)
         return {"source": source, "target": WordLabels(tuple(labels), scheme=scheme)}
 
     @property

@@ -125,25 +125,23 @@ def start_weights(start: ModelFile, model: nn.Module, task: Task, tell: Callable
 
 
 def _equal(one: Tokenizer, other: Tokenizer) -> bool:
-    return one.to_json() == other.to_json()
+    return one.special == other.special and one.to_json() == other.to_json()
 
 
 def _shared(before: Tokenizer, now: Tokenizer) -> tuple[Tensor, Tensor]:
     """The ids of the tokens that both have, in the new vocabulary and in the old one."""
     old = _ids(before)
     pairs = [(index, old[token]) for token, index in _ids(now).items() if token in old]
-    new_ids, old_ids = zip(*pairs, strict=True)  # special tokens are always shared
+    new_ids, old_ids = zip(*pairs, strict=True)  # the end token is always shared
     return torch.tensor(new_ids), torch.tensor(old_ids)
 
 
 def _ids(tokenizer: Tokenizer) -> dict[str, int]:
     """Each token by its text, special ones by what they are for."""
-    special = [tokenizer.pad, tokenizer.start, tokenizer.end, tokenizer.unknown]
+    special = tokenizer.special
     found = {f"text {token}": index for index, token in enumerate(tokenizer.tokens(range(tokenizer.size)))}
-    found = {token: index for token, index in found.items() if index not in special}
-    return found | {
-        f"special {role}": index for role, index in zip(("pad", "start", "end", "unknown"), special, strict=True)
-    }
+    found = {token: index for token, index in found.items() if index not in special.values()}
+    return found | {f"special {role}": index for role, index in special.items()}
 
 
 def _table(weights: dict[str, Tensor], name: str, size: int, width: int) -> Tensor | None:

@@ -259,7 +259,10 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     begun = load_model_file(start, trust_code=None) if start else None
     columns = columns_of_start(begun, recipe, learn) if begun else learn(recipe.tokenizer)
     task = make_task(recipe, columns)
-    return task, task.open(cache_folder(), display.tell_once)
+    data = task.open(cache_folder(), display.tell_once)
+    for line in data.cut_lines(task.columns.get("source")):
+        display.tell_once(line)
+    return task, data
 
 
 def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display) -> bool:

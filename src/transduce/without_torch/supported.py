@@ -11,10 +11,12 @@ from transduce.core.earlier_names import current_names
 from transduce.core.errors import InputError
 from transduce.core.model_file import ColumnTables, check_weights
 from transduce.core.tensor_file import TensorInfo
+from transduce.kernels.sinusoids import BASE
 
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
 EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
 POSITIONS = ("none", "sinusoidal", "learned", "rotary")
+TOKENS = ("before", "after", "never", "never_first", "roles")  # keys of a column with tokens of its own
 PARTS = {
     "score": "scaled_dot",
     "normalizer": "softmax",
@@ -27,6 +29,11 @@ PARTS = {
     "norm_epsilon": EPSILON,
     "embedding_norm": False,
     "first_position": 0,
+    "rotary_base": BASE,
+    "rotary_scaling": None,
+    "query_key_norm": False,
+    "encoder_positions": None,
+    "encoder_max_length": None,
     "scale_embeddings": True,
     "output_bias": False,
     "zero_start": False,
@@ -110,7 +117,7 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
     if model.get("tied") == "input":
         yield f'model.tied = "input": without torch, Transduce shares no matrix like that. {WHOLE}'
     for side, column in columns.items():
-        if found := [key for key in ("before", "after", "never") if column.get(key) is not None]:
+        if found := [key for key in TOKENS if column.get(key) is not None]:
             yield f"the {side} has tokens of its own ({', '.join(found)}), as models of others do. {WHOLE}"
 
 

@@ -1,4 +1,5 @@
-"""Speech as frames of features: filterbanks of sound files, or features that somebody else computed.
+"""Speech as frames of features: filterbanks or log-mel spectrograms of sound files, or features that somebody else
+computed.
 
 Shapes: B utterances, S frames, F features.
 """
@@ -6,7 +7,7 @@ Shapes: B utterances, S frames, F features.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from transduce.core.printable import PROBLEMS
 from transduce.data.collate import padded_frames
 from transduce.data.columns.protocols import Column, ColumnSpec, random_vectors
 from transduce.data.speech.audio import ARRAY, JOIN, read_features, read_samples
+from transduce.data.speech.cutting import HeardPart, parts_of
 from transduce.data.speech.filterbank import (
     SHIFT,
     WINDOW,
@@ -29,15 +31,17 @@ from transduce.data.speech.filterbank import (
     resampled,
     stretched,
 )
+from transduce.data.speech.log_mel import RATE, SECONDS, log_mel
 from transduce.data.speech.uploads import DATA, called
 from transduce.data.store import FloatRows, Ids
 
 PROBED = 24  # frames of a probe
+Features = Literal["filterbank", "whisper"]
 
 
 @dataclass(frozen=True)
 class Frames(Column):
-    """An utterance a row: (S, F) floats with mean 0 and variance 1 over the utterance.
+    """An utterance a row: (S, F) floats; of filterbanks with mean 0 and variance 1 over the utterance.
 
     width: F. rate: samples a second that sound is brought to; None = features are read, not computed.
     root: where relative names begin; not part of a model file.
@@ -45,6 +49,8 @@ class Frames(Column):
     files: whether names of files are read; a server that others can reach reads none.
     normalization: of what the mean and variance are (`transduce.data.speech.filterbank.normalized`).
     speed: utterances are spoken so many times as fast (speed perturbation, Ko et al. 2015); of training data alone.
+    features: what is computed from sound: `transduce.data.speech.filterbank`, or Whisper's spectrograms of 30 s
+        (`transduce.data.speech.log_mel`), which are not normalised any further.
     """
 
     kind: ClassVar[str] = "frames"
@@ -60,6 +66,7 @@ class Frames(Column):
     files: bool = field(default=True, compare=False)
     normalization: Normalization = "feature"
     speed: float = 1.0
+    features: Features = "filterbank"
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
@@ -69,7 +76,13 @@ class Frames(Column):
             raise InputError("the model file's column of frames: expected a width and a sampling rate.")
         if by not in get_args(Normalization):
             raise InputError(f"the model file's column of frames: expected feature or utterance; got {by!r}.")
-        return cls(width, rate, normalization=by)
+        features = table.get("features", "filterbank")
+        if features not in get_args(Features) or (features == "whisper" and rate != RATE):
+            raise InputError(
+                f"the model file's column of frames: expected features of filterbank, or of whisper at {RATE} samples "
+                f"a second; got {features!r} at {rate}."
+            )
+        return cls(width, rate, normalization=by, features=features)
 
     @property
     def spec(self) -> ColumnSpec:
@@ -99,18 +112,21 @@ class Frames(Column):
         """
         return every(self._features, texts, max_problems=PROBLEMS)
 
-    def encode_audio(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """As `encode`, of recordings to be transcribed: in each named one there must be something to hear.
+    def encode_audio(self, texts: Sequence[str]) -> list[list[HeardPart]]:
+        """The same, of Whisper's features in parts of 30 s at most; others are heard as a whole.
 
         Raises:
-            InputError: likewise; or recordings shorter than a frame. All of them are named.
+            InputError: likewise.
         """
-        found = self.encode(texts)
-        short = [text for text, row in zip(texts, found, strict=True) if text.strip() and not len(row)]
+        return every(self._parts, texts, max_problems=PROBLEMS)
+
+    def refuse_unheard(self, texts: Sequence[str], parts: Sequence[Sequence[HeardPart]]) -> None:
+        """Raises InputError for named recordings that are shorter than a frame. All of them are named."""
+        frames = [sum(len(part.features) for part in each) for each in parts]
+        short = [text for text, count in zip(texts, frames, strict=True) if text.strip() and not count]
         if short:
             told = f"shorter than one frame ({1000 * WINDOW:g} ms): the file is empty, or was cut off"
             raise InputError(f"{called(text)}: {told}." for text in short[:PROBLEMS])
-        return found
 
     def served(self, seconds: float | None, files: bool) -> Self:
         """With these limits."""
@@ -134,7 +150,8 @@ class Frames(Column):
     collate_texts = collate
 
     def to_dict(self) -> dict[str, Any]:
-        return {"width": self.width, "rate": self.rate, "normalization": self.normalization}
+        computed = {} if self.features == "filterbank" else {"features": self.features}
+        return {"width": self.width, "rate": self.rate, "normalization": self.normalization, **computed}
 
     def sound(self, text: str) -> Tensor | None:
         """(N,) the samples that the features of an utterance are computed from; None where features are read.
@@ -153,6 +170,15 @@ class Frames(Column):
             )
         return names
 
+    def _parts(self, text: str) -> list[HeardPart]:
+        names = self._names(text)
+        if self.features != "whisper" or self.rate is None or not names or _is_array(names[0]):
+            features_SF = self._features(text)
+            return [HeardPart(features_SF, 0.0, len(features_SF) * SHIFT)]
+        wave_N, rate = self._wave(names, self.rate), self.rate
+        bounds = parts_of(wave_N, rate, SECONDS)
+        return [HeardPart(self._of_wave(wave_N[a:b]).numpy(), a / rate, b / rate) for a, b in bounds]
+
     def _features(self, text: str) -> NDArray[np.float32]:
         names = self._names(text)
         if not names:
@@ -165,7 +191,9 @@ class Frames(Column):
             )
         if not torch.isfinite(features_SF).all():
             raise InputError(f"{called(text)}: expected finite numbers; got NaN or infinity.")
-        return normalized(features_SF, self.normalization).numpy() if len(features_SF) else features_SF.numpy()
+        if self.features == "whisper" or not len(features_SF):
+            return features_SF.numpy()
+        return normalized(features_SF, self.normalization).numpy()
 
     def _of_arrays(self, names: Sequence[str]) -> Tensor:
         features_SF = torch.from_numpy(np.concatenate([read_features(name, self.root) for name in names]))
@@ -177,7 +205,12 @@ class Frames(Column):
                 f"{called(names[0])}: expected an array of features, FILE.npy:START:FRAMES; this model was trained on "
                 "features that were computed elsewhere, and cannot compute them from sound."
             )
-        return filterbank(self._wave(names, self.rate), self.rate, self.width)
+        return self._of_wave(self._wave(names, self.rate))
+
+    def _of_wave(self, wave_N: Tensor) -> Tensor:
+        if self.features == "filterbank" and self.rate:
+            return filterbank(wave_N, self.rate, self.width)
+        return log_mel(wave_N, self.width) if len(wave_N) else torch.zeros(0, self.width)
 
     def _wave(self, names: Sequence[str], target_rate: int) -> Tensor:
         waves: list[Tensor] = []

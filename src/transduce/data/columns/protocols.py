@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.core.registry import resolve
+from transduce.data.speech.cutting import HeardPart
 from transduce.data.store import Field, Ids
 
 PROBED = 3  # tokens of a probe
@@ -40,6 +41,18 @@ class ColumnSpec(NamedTuple):
     words: tuple[tuple[int, ...], ...] = ()
     separator: int = -1
     follows: tuple[tuple[bool, ...], ...] = ()
+
+
+class TextCut(NamedTuple):
+    """What a model read of a text that has more tokens than its positions.
+
+    tokens: of the whole text. read: of these, how many were read. seen: the places [start, end) of what was read, among
+        all tokens and those around them.
+    """
+
+    tokens: int
+    read: int
+    seen: tuple[tuple[int, int], ...]
 
 
 class Specs(NamedTuple):
@@ -111,6 +124,8 @@ class Column(ABC):
     """How many examples are encoded at once."""
     is_sound: ClassVar[bool] = False
     """Whether an input is a recording, whose text is the name of its file."""
+    cuts: ClassVar[bool] = False
+    """Whether a model reads the first tokens of a row that has more than it has positions for."""
     without_tokens: ClassVar[str] = ""
     """What a model of tokens is told: what it reads, what the task has, what is expected; "" = it can read this."""
     without_words: ClassVar[str] = ""
@@ -136,17 +151,38 @@ class Column(ABC):
         """A row of which every model makes a few positions: for finding its attention."""
         return [0] * PROBED
 
+    @property
+    def room(self) -> int | None:
+        """How many ids of a row a model has positions for; None = any number."""
+        return None
+
+    def limited(self, positions: int) -> "Column":
+        """The column of a model that has so many positions."""
+        return self
+
+    def fitted(self, ids: Any) -> Any:
+        """What of a row there is room for."""
+        return ids
+
+    def cut_of(self, ids: Any) -> TextCut | None:
+        """What of a row is read where there is no room for all of it."""
+        return None
+
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:
         """The ids of each, without start and end. Raises InputError for what cannot be one."""
 
-    def encode_audio(self, texts: Sequence[str]) -> Sequence[NDArray[np.float32]] | None:
-        """(S, F) of each, where an input is cut between its frames; None = it is text, or is not cut.
+    def encode_audio(self, texts: Sequence[str]) -> Sequence[Sequence[HeardPart]] | None:
+        """The parts of each recording that a model hears at once, in order; None = an input is text, or is not cut.
 
         Raises:
-            InputError: what cannot be read, or holds nothing to hear.
+            InputError: what cannot be read.
         """
         return None
+
+    def refuse_unheard(self, texts: Sequence[str], parts: Sequence[Sequence[HeardPart]]) -> None:
+        """Raises InputError for recordings with nothing to hear. parts: what `encode_audio` gave."""
+        del texts, parts  # texts are read as they are
 
     def served(self, seconds: float | None, files: bool) -> Self:
         """As a server reads it: sound of so many seconds at most, or any; `files`: whether inputs may name files."""

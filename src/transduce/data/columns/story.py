@@ -65,7 +65,8 @@ class Story(Tokens):
         return list(found.parts)
 
     def collate(self, rows: Sequence[Ids]) -> Any:
-        return _collated([np.append(np.asarray(row, np.int64), self.end) for row in rows], self.end, self.unknown)
+        filler = max(0, self.unknown)  # what stands behind a sentence is hidden by its length
+        return _collated([np.append(np.asarray(row, np.int64), self.end) for row in rows], self.end, filler)
 
     collate_texts = collate
 
@@ -78,7 +79,7 @@ class Story(Tokens):
         return self.collate([row[:-1] for row in rows])
 
 
-def _collated(rows: Sequence[NDArray[np.int64]], end: int, unknown: int) -> Sentences:
+def _collated(rows: Sequence[NDArray[np.int64]], end: int, filler: int) -> Sentences:
     """Of rows in which an end token stands behind every part, the question's too."""
     flat_N = np.concatenate(rows)
     ends_P = np.flatnonzero(flat_N == end)  # of P parts of all rows
@@ -87,7 +88,7 @@ def _collated(rows: Sequence[NDArray[np.int64]], end: int, unknown: int) -> Sent
     first_B = np.cumsum(parts_B) - parts_B
     row_P = np.repeat(np.arange(len(rows)), parts_B)
     place_P = np.arange(len(ends_P)) - first_B[row_P]
-    table_PW = np.full((len(ends_P), max(1, int(words_P.max()))), unknown, np.int64)
+    table_PW = np.full((len(ends_P), max(1, int(words_P.max()))), filler, np.int64)
     table_PW[np.arange(table_PW.shape[1]) < words_P[:, None]] = flat_N[flat_N != end]
     asked = place_P == parts_B[row_P] - 1
     most = max(1, int(parts_B.max()) - 1)

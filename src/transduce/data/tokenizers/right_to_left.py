@@ -16,12 +16,12 @@ class RightToLeft(Tokenizer):
     right_to_left = True
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__(tokenizer._inner)
+        super().__init__(tokenizer._inner, tokenizer.roles)
 
     @property
     def left_to_right(self) -> Tokenizer:
         """The same in the order of reading."""
-        return Tokenizer(self._inner)
+        return Tokenizer(self._inner, self.roles)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, the last token of the text first."""
@@ -31,8 +31,8 @@ class RightToLeft(Tokenizer):
         """The text of `ids`, the first of which is its last token."""
         return super().decode(list(ids)[::-1])
 
-    def offsets(self, text: str) -> list[tuple[int, int]]:
-        return super().offsets(text)[::-1]
+    def offsets(self, text: str, masked: bool = False) -> list[tuple[int, int]]:
+        return super().offsets(text, masked)[::-1]
 
     def spellings(self) -> list[bytes]:
         """None: what is joined in the order of writing is no text.

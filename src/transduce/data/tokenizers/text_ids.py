@@ -24,13 +24,15 @@ sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is
 corpora such as the Penn Treebank come with their rare words already replaced by it.
 """
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.patterns import as_our_errors, linear, refuse_surrogates
@@ -41,40 +43,50 @@ if TYPE_CHECKING:
 
 
 PAD, START, END, UNKNOWN = SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+MASK = "<mask>"
+ABSENT = -1
 USUAL_NAMES = {
     "pad": (PAD, "[PAD]", "<|pad|>", "<|padding|>"),
-    "start": (START, "[CLS]", "[BOS]", "<bos>", "<|startoftext|>", "<|begin_of_text|>"),
-    "end": (END, "[SEP]", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>"),
+    "start": (START, "[CLS]", "[BOS]", "<bos>", "<|startoftext|>", "<|begin_of_text|>", "<|startoftranscript|>"),
+    "end": (END, "[SEP]", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>"),
     "unknown": (UNKNOWN, "[UNK]", "<|unk|>"),
+    "mask": (MASK, "[MASK]", "<|mask|>"),
 }
 
 
 class Tokenizer:
     """Text to ids and back. Tokenizers learnt here have <pad>=0, <s>=1, </s>=2, <unk>=3.
 
-    A foreign tokenizer.json keeps its own ids; its special tokens are found by their usual names.
+    A foreign tokenizer.json keeps its own ids; its special tokens are found by their usual names, or by `roles`. Those
+    for padding, start, unknown characters and masks may be absent: their id is then -1, and padding, or else the end of
+    a text, begins an output.
+
+    Args:
+        roles: names of special tokens by what they are for: "pad", "start", "end", "unknown", "mask".
 
     Raises:
-        InputError: a special token is missing from a foreign vocabulary; all that are missing are named.
+        InputError: a foreign vocabulary has no end token, or lacks one of `roles`.
     """
 
     right_to_left = False
     """Whether ids run from the end of a text to its beginning; see `transduce.data.tokenizers.right_to_left`."""
 
-    def __init__(self, inner: "Inner") -> None:
+    def __init__(self, inner: "Inner", roles: Mapping[str, str] = MappingProxyType({})) -> None:
         inner.no_truncation()
         inner.no_padding()
         inner.encode_special_tokens = True  # "</s>" in a text is text
         self._inner = inner
         vocabulary = inner.get_vocab(with_added_tokens=True)
-        special = find_special(vocabulary)
+        self.roles = dict(roles)
+        special = find_special(vocabulary, self.roles)
         self.pad, self.start = special["pad"], special["start"]
         self.end, self.unknown = special["end"], special["unknown"]
+        self.mask = special["mask"]
         self.size = max(vocabulary.values()) + 1
         self._decomposes = _decomposes(inner)
         added = sorted(inner.get_added_tokens_decoder().items())
         special_ids = {index for index, token in added if token.special} - {self.unknown}
-        self._silent = {self.pad, self.start, self.end} | special_ids
+        self._silent = ({self.pad, self.start, self.end} | special_ids) - {ABSENT}
         self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
 
     @property
@@ -82,9 +94,51 @@ class Tokenizer:
         """The same in the order of reading."""
         return self
 
+    def problems(self, *roles: str) -> list[str]:
+        """Which of `roles` it lacks, each as a sentence."""
+        return [_lacks(role) for role in roles if role not in self.special]
+
+    @property
+    def special(self) -> dict[str, int]:
+        """The ids of the roles there are, by what they are for."""
+        found = {role: getattr(self, role) for role in USUAL_NAMES}
+        return {role: index for role, index in found.items() if index != ABSENT}
+
+    @property
+    def spaces_words(self) -> bool:
+        """Whether a space is part of the word behind it, as byte-level BPE of GPT-2 has it (Radford et al. 2019)."""
+        return self._byte_level is not None and bool(self._byte_level.use_regex)
+
+    @property
+    def spaces_texts(self) -> bool:
+        """Whether a text is read as if a space stood before it."""
+        return self._byte_level is not None and bool(self._byte_level.add_prefix_space)
+
+    @property
+    def _byte_level(self) -> Any:
+        """What cuts a text into words of bytes; None = another."""
+        found = self._inner.pre_tokenizer
+        return found if type(found).__name__ == "ByteLevel" else None
+
+    @cached_property
+    def within_texts(self) -> "Tokenizer":
+        """The same for parts of a text: no space is added before any of them."""
+        return self.spacing_texts(False)
+
+    def spacing_texts(self, spaces: bool) -> "Tokenizer":
+        """The same, which reads a text as if a space stood before it, or as it is."""
+        if self._byte_level is None or self.spaces_texts == spaces:
+            return self
+        from tokenizers import Tokenizer as Inner
+
+        table = json.loads(self.to_json())
+        table["pre_tokenizer"]["add_prefix_space"] = spaces
+        return type(self)(Inner.from_str(json.dumps(table, ensure_ascii=False)), self.roles)
+
     def equals(self, other: "Tokenizer") -> bool:
         """Whether both make the same ids of every text."""
-        return self.right_to_left == other.right_to_left and self.to_json() == other.to_json()
+        same = self.right_to_left == other.right_to_left and self.special == other.special
+        return same and self.to_json() == other.to_json()
 
     def normalized(self, text: str) -> str:
         """The text as it is before it is cut into tokens: composed, in lower case if the recipe says so."""
@@ -103,15 +157,18 @@ class Tokenizer:
             encoded = self._inner.encode_batch_fast(listed, add_special_tokens=False)
         return [self._only_text(encoding.ids) for encoding in encoded]
 
-    def encode_words(self, texts: Sequence[str]) -> list[list[list[int]]]:
+    def encode_words(self, texts: Sequence[str], masked: bool = False) -> list[list[list[int]]]:
         """The same, word by word: of each part that is cut into tokens by itself, and of each added token.
+
+        masked: the name of the mask is the mask; those of other special tokens read as unknown.
 
         Raises: as `encode`.
         """
-        listed = list(texts)
+        listed, inner = list(texts), self._finding_special if masked else self._inner
         with as_our_errors(listed):
-            encoded = self._inner.encode_batch(listed, add_special_tokens=False)
-        words = (zip(encoding.word_ids, self._only_text(encoding.ids), strict=True) for encoding in encoded)
+            encoded = inner.encode_batch(listed, add_special_tokens=False)
+        read = self._but_masks if masked else self._only_text
+        words = (zip(encoding.word_ids, read(encoding.ids), strict=True) for encoding in encoded)
         return [[[index for _, index in word] for _, word in groupby(each, itemgetter(0))] for each in words]
 
     def with_added(self, tokens: Iterable[str]) -> "Tokenizer":
@@ -124,7 +181,26 @@ class Tokenizer:
 
         inner = Inner.from_str(self.to_json())
         inner.add_tokens([AddedToken(token, normalized=False, special=False) for token in new])
-        return type(self)(inner)
+        return Tokenizer(inner, self.roles)
+
+    def with_mask(self) -> "Tokenizer":
+        """The same with a token that stands for a hidden one, "<mask>"; the same object if it has one."""
+        if self.mask != ABSENT:
+            return self
+        from tokenizers import AddedToken
+        from tokenizers import Tokenizer as Inner
+
+        inner = Inner.from_str(self.to_json())
+        inner.add_special_tokens([AddedToken(MASK, normalized=False, special=True, lstrip=True)])
+        return Tokenizer(inner, self.roles)
+
+    def with_roles(self, roles: Mapping[str, str]) -> "Tokenizer":
+        """The same with these special tokens in the place of those of usual names; "" = there is none.
+
+        Raises:
+            InputError: the vocabulary lacks one; all such are named.
+        """
+        return Tokenizer(self._inner, {**self.roles, **roles}) if roles else self
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`: pad, start, end and further special tokens are skipped, an unknown shows as its name.
@@ -185,13 +261,23 @@ class Tokenizer:
         names = [None if index in self._silent else self._inner.id_to_token(index) for index in ids]
         return [b"" if name is None else spell[kind](name) for name in names]
 
-    def offsets(self, text: str) -> list[tuple[int, int]]:
+    @cached_property
+    def _finding_special(self) -> "Inner":
+        """The same, to which the name of a special token in a text is that token."""
+        from tokenizers import Tokenizer as Inner
+
+        return Inner.from_str(self.to_json())
+
+    def offsets(self, text: str, masked: bool = False) -> list[tuple[int, int]]:
         """For each token of `text`, the characters [first, last) of `text` that it came from.
+
+        masked: as `encode_words` reads it.
 
         The "▁" put before a text that begins with punctuation shares the offsets of its first character.
         """
         with as_our_errors([text]):
-            (encoding,) = self._inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
+            inner = self._finding_special if masked else self._inner
+            (encoding,) = inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
         return list(encoding.offsets)
 
     def to_json(self) -> str:
@@ -223,7 +309,22 @@ class Tokenizer:
         """No text can spell pad, start, end or a further special token, also where whole words are looked up."""
         if self._silent.isdisjoint(ids):
             return ids
+        if self.unknown == ABSENT:
+            return [piece for index in ids for piece in self._as_text(index)]
         return [self.unknown if index in self._silent else index for index in ids]
+
+    def _but_masks(self, ids: list[int]) -> list[int]:
+        """Masks stay, and other special tokens are unknown."""
+        others = self._silent - {self.mask}
+        return [max(0, self.unknown) if index in others else index for index in ids]
+
+    def _as_text(self, index: int) -> list[int]:
+        """The token itself; of one that no text spells, the characters of its name."""
+        if index not in self._silent:
+            return [index]
+        letters = list(str(self._inner.id_to_token(index)))
+        encoded = self._inner.encode_batch_fast(letters, add_special_tokens=False)
+        return [piece for encoding in encoded for piece in encoding.ids if piece not in self._silent]
 
 
 def _decomposes(inner: "Inner") -> bool:
@@ -266,27 +367,34 @@ def _byte_of() -> dict[str, int]:
     return {character: byte for byte, character in enumerate(printable_bytes())}
 
 
-def find_special(vocabulary: dict[str, int]) -> dict[str, int]:
-    """The id of each role. Without a start token, padding begins an output, as in Marian and T5.
+def find_special(vocabulary: Mapping[str, int], roles: Mapping[str, str] = MappingProxyType({})) -> dict[str, int]:
+    """The id of each role, by its name in `roles` or its usual names; -1 of one that is absent.
+
+    Without a start token, padding begins an output, as in Marian and T5, or else the end of a text, as in GPT-2.
 
     Raises:
-        InputError: others are missing; all are named.
+        InputError: there is no end token, or a name in `roles` is no token's; all are named.
     """
+    if lacking := [name for name in roles.values() if name and name not in vocabulary]:
+        raise InputError(f'"{name}" is not a token of this vocabulary.' for name in lacking)
+    names = {role: [roles[role]] if role in roles else usual for role, usual in USUAL_NAMES.items()}
     found = {
-        role: next((vocabulary[name] for name in names if name in vocabulary), None)
-        for role, names in USUAL_NAMES.items()
+        role: next((vocabulary[each] for each in several if each in vocabulary), ABSENT)
+        for role, several in names.items()
     }
-    if found["start"] is None:
-        found["start"] = found["pad"]
-    missing = [role for role, index in found.items() if index is None and role != "start"]
-    if missing:
-        raise InputError(
-            f"the vocabulary has no {role} token (looked for {', '.join(USUAL_NAMES[role])}). "
-            f'Add one with the library: tokenizer.add_special_tokens(["{USUAL_NAMES[role][0]}"]), '
-            "then save it again."
-            for role in missing
-        )
-    return {role: index for role, index in found.items() if index is not None}
+    if found["end"] == ABSENT:
+        raise InputError(_lacks("end"))
+    if found["start"] == ABSENT:
+        found["start"] = found["end"] if found["pad"] == ABSENT else found["pad"]
+    return found
+
+
+def _lacks(role: str) -> str:
+    names = USUAL_NAMES[role]
+    return (
+        f"the vocabulary has no {role} token (looked for {', '.join(names)}). "
+        f'Add one with the library: tokenizer.add_special_tokens(["{names[0]}"]), then save it again.'
+    )
 
 
 def mark_special(inner: "Inner") -> "Inner":
