@@ -185,7 +185,7 @@ def _imported(
     written = languages.target or languages.source or "en"
     tokenizer = _tokenizer(path, vocabulary, spaced=written not in WITHOUT_SPACES)
     target = _target(path, tokenizer, prompt, suppressed)
-    longest = table["max_length"] // 2 + len(prompt) - 1  # as many tokens as Whisper itself writes
+    longest = table["max_length"] // 2 + len(prompt) - 1  # as many tokens as Whisper itself writes of 30 s
     recipe = {
         "name": name,
         "task": {"kind": "speech_recognition", "target": written},
