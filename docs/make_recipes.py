@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from transduce.attention.rotary_scaling import RotaryScaling
 from transduce.compare.axis import AxisConfig
 from transduce.compare.config import CompareConfig
 from transduce.core.config import Config
@@ -32,6 +33,7 @@ from transduce.models.graph_attention import GraphAttentionConfig
 from transduce.models.graph_transformer import GraphTransformerConfig
 from transduce.models.linear_transformer import LinearTransformerConfig
 from transduce.models.linear_transformer_decoder import LinearTransformerDecoderConfig
+from transduce.models.masked_language_model import MaskedLanguageModelConfig
 from transduce.models.memory_network import MemoryNetworkConfig
 from transduce.models.neural_turing_machine import NeuralTuringMachineConfig
 from transduce.models.non_autoregressive import NonAutoregressiveConfig
@@ -55,6 +57,7 @@ from transduce.tasks.classification import ClassificationConfig, ClassificationD
 from transduce.tasks.extractive_qa import ExtractiveQaConfig, ExtractiveQaData, QuestionFile
 from transduce.tasks.graph_classification import GraphClassificationConfig, GraphClassificationData
 from transduce.tasks.language_modelling import LanguageModellingConfig, LanguageModellingData
+from transduce.tasks.masked_language_modelling import MaskedLanguageModellingConfig
 from transduce.tasks.node_classification import NodeClassificationConfig, NodeClassificationData
 from transduce.tasks.parsing import ParsingConfig, ParsingData, TreebankFile
 from transduce.tasks.question_answering import QuestionAnsweringConfig, QuestionAnsweringData, StoryFile
@@ -110,6 +113,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     ('[task] kind = "language_modelling"', "Text without translations.", LanguageModellingConfig),
     ("[data] of language_modelling", "", LanguageModellingData),
+    (
+        '[task] kind = "masked_language_modelling"',
+        "Text whose hidden words are predicted; see [pretraining.md](pretraining.md). [data] is that of "
+        "language_modelling.",
+        MaskedLanguageModellingConfig,
+    ),
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
     (
         '[task] kind = "parsing"',
@@ -211,6 +220,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ('[model] kind = "rnn"', "Recurrent encoder and decoder, with or without attention.", RnnConfig),
     ('[model] kind = "rnn_decoder"', "For language modelling.", RnnDecoderConfig),
     ('[model] kind = "transformer_decoder"', "For language modelling.", TransformerDecoderConfig),
+    (
+        "[model.rotary_scaling]",
+        'With `positions = "rotary"`: frequencies are divided, so that a model reads longer texts than before.',
+        RotaryScaling,
+    ),
     ('[model] kind = "linear_transformer"', "Encoder and decoder with linear attention.", LinearTransformerConfig),
     (
         '[model] kind = "ssru_transformer"',
@@ -234,6 +248,11 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For extractive_qa: one encoder that reads question and text together, as BERT does. Settings that the chosen "
         "encoder does not read are refused.",
         SpanReaderConfig,
+    ),
+    (
+        '[model] kind = "masked_language_model"',
+        "For masked_language_modelling: an encoder that predicts hidden words. Trainings of other tasks start from it.",
+        MaskedLanguageModelConfig,
     ),
     (
         '[model] kind = "sentence_encoder"',

@@ -11,6 +11,8 @@
 | couplets | lines 3 and 4, 5 and 6 of regulated poems of eight lines, which answer each other |
 | geoquery | questions and their SQL, with the names in place; the question split |
 | enja | English and Japanese; Japanese without the spaces that a segmenter put |
+| weibo | characters and their labels, without each character's place in its word |
+| gsdsimp-words | Chinese sentences as words with spaces between |
 """
 
 import argparse
@@ -120,6 +122,30 @@ def enja(folder: Path) -> Parts:
     return {part: read(name) for part, name in (("train", "train"), ("validation", "dev"), ("test", "test"))}
 
 
+def weibo(folder: Path) -> Parts:
+    """A character and its label a line; an empty line behind each post."""
+
+    def read(part: str) -> Iterator[tuple[str, ...]]:
+        for line in opened(folder / f"{part}.conll.gz").splitlines():
+            token, _, label = line.partition("\t")
+            yield (token[:-1], label) if label else ()
+
+    return {part: read(name) for part, name in (("train", "train"), ("validation", "dev"), ("test", "test"))}
+
+
+def gsdsimp_words(folder: Path) -> Parts:
+    """The words of each sentence; dev is all there is to learn from, and every tenth of it is held out."""
+
+    def read(part: str) -> Iterator[tuple[str]]:
+        for sentence in opened(folder / f"{part}.conllu.gz").strip().split("\n\n"):
+            rows = [line.split("\t") for line in sentence.splitlines() if not line.startswith("#")]
+            yield (" ".join(row[1].replace(" ", "") for row in rows if row[0].isdecimal()),)
+
+    known = list(read("dev"))
+    tenth = known[::10]
+    return {"train": [each for each in known if each not in tenth], "validation": tenth, "test": read("test")}
+
+
 def by_source(pairs: Iterable[Any], width: int) -> Parts:
     """Parts by md5(source) % 100: below `width` test, below twice that validation; no source is in two parts."""
     parts: dict[str, list[Pair]] = {"train": [], "validation": [], "test": []}
@@ -159,6 +185,8 @@ SETS: dict[str, tuple[str, Callable[[Path], Parts]]] = {
     "couplets": ("poems_tang", couplets),
     "geoquery": ("text2sql", geoquery),
     "enja": ("small_parallel_enja", enja),
+    "weibo": ("ner_weibo", weibo),
+    "gsdsimp-words": ("ud_chinese_gsdsimp", gsdsimp_words),
 }
 """The folder of the data, and how its parts are read."""
 

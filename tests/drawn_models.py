@@ -11,6 +11,7 @@ from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.graph import Graph
 from transduce.data.columns.label import Label
+from transduce.data.columns.masked_text import MaskedText
 from transduce.data.columns.node import Node
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.packed import pack
@@ -58,6 +59,14 @@ def sentence_encoder(seed: int = 1, **model: Any) -> Pipeline:
     columns: dict[str, Column] = {"source": Tokens(learnt("whitespace"), ends=True), "target": TextVector(8)}
     table = {"kind": "sentence_encoder", "encoder": "transformer", "d_model": 8, "heads": 2, "feed_forward": 8, **model}
     return made({"kind": "text_encoding"}, {}, columns, table, seed)
+
+
+def masked(seed: int = 1, **model: Any) -> Pipeline:
+    """Predicts hidden words."""
+    reads = MaskedText.of(learnt("whitespace"))
+    columns: dict[str, Column] = {"source": reads, "target": Tokens(reads.tokenizer, ends=True)}
+    table = {"kind": "masked_language_model", "d_model": 8, "heads": 2, "feed_forward": 8, "layers": 1, **model}
+    return made({"kind": "masked_language_modelling"}, {"train": [{"text": "a.txt"}]}, columns, table, seed)
 
 
 def answerer(kind: str = "bidaf", seed: int = 1, **task: Any) -> Pipeline:

@@ -20,7 +20,10 @@ HERE = Path(__file__).parent
 QUICK = {
     "test_axe_finds_nothing[en-light]",
     "test_texts_are_used_and_uses_have_texts",
-    *(f"test_a_model_opens_on_its_own_picture[{model}]" for model in ("classifier", "parser", "machine", "graphs")),
+    *(
+        f"test_a_model_opens_on_its_own_picture[{model}]"
+        for model in ("classifier", "parser", "machine", "graphs", "tagger")
+    ),
     "test_translates_what_is_typed",
     "test_a_head_is_opened_and_its_numbers_are_the_models",
     "test_every_view_of_other_models_is_drawn[random]",

@@ -29,6 +29,7 @@ from drawn_models import (
     nodes,
     parser,
     reader,
+    tagger,
     tree_labeller,
 )
 from served import Server, serving
@@ -37,6 +38,8 @@ from transduce.explore.offline import offline
 from transduce.explore.page_file import page
 
 WORDS = "ba de fi go ku"
+NAMED = "ba de, 电影 👍🏽 fi"
+HEBREW = "שלום ba עולם"
 TEXTS = {
     "classifier": WORDS,
     "answerer": f"{QUESTION}\t{CONTEXT}",
@@ -47,6 +50,8 @@ TEXTS = {
     "nodes": "7",
     "graphs": GRAPH,
     "listener": STORY,
+    "tagger": NAMED,
+    "hebrew": HEBREW,
 }
 FIRST = {
     "classifier": "Words",
@@ -58,6 +63,8 @@ FIRST = {
     "nodes": "Graph",
     "graphs": "Graph",
     "listener": "Hops",
+    "tagger": "Labels",
+    "hebrew": "Labels",
 }
 FIGURES = {
     "classifier": ["shading", "labels"],
@@ -66,6 +73,8 @@ FIGURES = {
     "labeller": ["tree"],
     "reader": ["look-back"],
     "listener": ["hops", "labels"],
+    "tagger": ["entities", "transitions", "labels"],
+    "hebrew": ["entities", "labels"],
     "machine": ["over-time", "contents"],
     "nodes": ["neighborhood", "labels"],
     "graphs": ["neighborhood", "labels"],
@@ -80,6 +89,8 @@ MADE = {
     "nodes": nodes,
     "graphs": graphs,
     "listener": listener,
+    "tagger": lambda: tagger(encoder="transformer", heads=2, feed_forward=8, hidden=256),
+    "hebrew": lambda: tagger(crf=False),
 }
 
 
@@ -382,3 +393,35 @@ def test_pictures_are_saved_as_svg(visit: Open, model: str) -> None:
         with tab.page.expect_download() as download:
             tab.find(f'[data-name="{name}"] [data-save="svg"]').click()
         assert Path(download.value.path()).read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_a_taggers_marks_and_probabilities_are_the_servers(visit: Open, drawn: Server) -> None:
+    tab, found = visit("tagger"), drawing(drawn, "tagger")
+    probability_NC = from_base64(found["probabilities"]["weights"], found["probabilities"]["shape"])
+    rows = table(tab, "entities")
+    for row, word in zip(rows, found["words"], strict=True):
+        assert row[:2] == [word["text"], word["label"]]
+        assert NAMED[int(row[3]) : int(row[4])] == word["text"]
+    colours = {tuple(int(mark["colour"][at : at + 2], 16) for at in (1, 3, 5)) for mark in found["marks"]}
+    shown = [each.get_attribute("fill") for each in tab.find('[data-name="entities"] .word-back').all()]
+    assert {*shown} == {f"rgb({','.join(map(str, colour))})" for colour in colours}
+    last = len(found["words"]) - 1
+    tab.open(model="tagger", text=NAMED, row=last)
+    bars = dict(map(tuple, table(tab, "labels")))
+    assert bars.keys() == {*found["labels"]}
+    likeliest = found["labels"][int(probability_NC[last].argmax())]
+    assert next(iter(bars)) == likeliest and found["words"][last]["text"] in tab.text('[data-name="labels"] h2')
+    scores = from_base64(found["transitions"]["weights"], found["transitions"]["shape"])
+    shown_rows = table(tab, "transitions")
+    assert [row[0] for row in shown_rows] == [*found["labels"], "(start)"]
+    for row, values in zip(shown_rows, scores, strict=True):
+        for cell, value in zip(row[1:], values.tolist(), strict=True):
+            assert cell == "not allowed" if np.isinf(value) else number(cell) == pytest.approx(value, abs=6e-4)
+
+
+def test_words_of_a_text_from_right_to_left_stand_in_that_order(visit: Open) -> None:
+    tab = visit("hebrew")
+    places = [each.bounding_box() for each in tab.find('[data-name="entities"] .flow-text').all()]
+    assert len(places) == 3 and all(places)
+    lefts = [box["x"] for box in places if box]
+    assert lefts == sorted(lefts, reverse=True)

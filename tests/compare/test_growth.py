@@ -117,6 +117,7 @@ def test_lengths_of_speech_are_frames(kind: str) -> None:
 
 OF_TEXTS = {  # kinds of models whose encoder is chosen, with a task and a file of each
     "classifier": ("classification", "a.tsv"),
+    "masked_language_model": ("masked_language_modelling", "a.txt"),
     "sentence_encoder": ("text_encoding", "a.txt"),
     "span_reader": ("extractive_qa", "a.json"),
     "tagger": ("tagging", "a.bio"),
@@ -165,8 +166,9 @@ def test_growth_of_every_kind_of_model_is_measured(kind: str) -> None:
     model |= {key: 1 for key in ("encoder_layers", "decoder_layers") if key in fields}
     if kind in OF_TEXTS:
         task, file = OF_TEXTS[kind]
-        files = {"file": file}
-        model = {key: value for key, value in model.items() if key not in ("heads", "feed_forward")}
+        files = {"text" if file.endswith(".txt") and "masked" in task else "file": file}
+        unread = ("hidden",) if "masked" in task else ("heads", "feed_forward")
+        model = {key: value for key, value in model.items() if key not in unread}
     elif kind in ("bidaf", "qanet"):
         task, files = "extractive_qa", {"file": "a.json"}
         model = {key: value for key, value in model.items() if key != "feed_forward"}

@@ -21,6 +21,7 @@ def test_known_are_the_files_of_a_room() -> None:
         "translation",
         "language_modelling",
         "classification",
+        "masked_language_modelling",
         "graph_classification",
         "node_classification",
         "extractive_qa",

@@ -14,6 +14,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
 from transduce.interop.export_ctranslate2 import CTranslate2Engine, ExportCtranslate2, export_ctranslate2
+from transduce.interop.export_huggingface import export_huggingface
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from transduce.interop.transformer_parts import logit_bias, parts_of
@@ -90,6 +91,16 @@ def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
         export_ctranslate2(language_model(), tmp_path, Languages())
     assert len(raised.value.problems) == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("write", [export_ctranslate2, export_huggingface])
+def test_another_base_a_scaling_and_norms_of_heads_are_refused(write: Any, tmp_path: Path) -> None:
+    scaling = {"kind": "linear", "factor": 2.0}
+    settings = {"positions": "rotary", "rotary_base": 5e5, "rotary_scaling": scaling, "query_key_norm": True}
+    with pytest.raises(InputError) as raised:
+        write(random_translator(settings), tmp_path, Languages())
+    named = ["rotary_base", "rotary_scaling", "query_key_norm"]
+    assert [each.split("model.")[1].split(" ")[0] for each in raised.value.problems] == named
 
 
 def test_the_command_compares_on_the_runs_own_text(run: Run, tiny_run: Path, tmp_path: Path) -> None:

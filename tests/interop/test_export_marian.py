@@ -303,8 +303,8 @@ def problems_of(pipeline: Pipeline, folder: Path) -> Sequence[str]:
 
 
 def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
-    other = {"positions": "learned", "activation": "geglu", "norm_kind": "rms", "score": "dot", "norm_epsilon": 1e-3}
-    other |= {"encoder_positions": "sinusoidal"}
+    other = {"positions": "learned", "activation": "geglu", "norm_kind": "rms", "score": "dot"}
+    other |= {"norm_epsilon": 1e-3, "query_key_norm": True, "encoder_positions": "sinusoidal"}
     said = problems_of(
         random_translator({**SIZES, **other, "normalizer": "sparsemax", "scale_embeddings": False}), tmp_path
     )
@@ -314,6 +314,7 @@ def test_what_cannot_go_is_told_all_at_once(tmp_path: Path) -> None:
         "score",
         "normalizer",
         "positions",
+        "query_key_norm",
         "encoder_positions",
         "scale_embeddings",
         "norm_epsilon",

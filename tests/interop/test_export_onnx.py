@@ -44,6 +44,9 @@ def exported(folder: Path, **model: Any) -> Any:
 ROTARY: dict[str, Any] = {
     "norm": "post",
     "positions": "rotary",
+    "rotary_base": 500.0,
+    "rotary_scaling": {"kind": "linear", "factor": 2.0},
+    "query_key_norm": True,
     "norm_kind": "rms",
     "activation": "swiglu",
     "key_value_heads": 1,

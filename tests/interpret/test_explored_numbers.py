@@ -29,6 +29,7 @@ from transduce.interpret.model_inputs import Given
 from transduce.interpret.positions import placed
 from transduce.interpret.rollout import rollout, rollout_dict
 from transduce.interpret.steps import steps
+from transduce.layers.stack import Stack, StackConfig
 from transduce.models.protocols import writes_at_once
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
@@ -363,10 +364,18 @@ def test_positions_of_every_kind() -> None:
     assert table["t5"]["kind"] == "t5"
     assert len(from_base64(table["t5"]["bias"], [2, 20, 20])) == 2
     assert from_base64(table["rotary"]["clock"], [20, 4])[1, 0] == 1.0
+    assert from_base64(placed(stretched(), 20)["clock"], [20, 2])[3].tolist() == [1.5, float(np.float32(0.03))]
     assert placed(pipeline("bahdanau").model, 20) == {"kind": "none", "length": 20}
     shaw = placed(pipeline("shaw").model, 20)
     assert from_base64(shaw["dots"], [shaw["length"]] * 2).shape == (33, 33)
     assert placed(None, 7, 5)["width"] == 6
+
+
+def stretched() -> Stack:
+    """With hands whose speeds are 1 and 1 / sqrt(2500), half of that."""
+    scaling = {"kind": "linear", "factor": 2.0}
+    table = {"positions": "rotary", "rotary_base": 2500.0, "rotary_scaling": scaling, "d_model": 8, "heads": 2}
+    return Stack(StackConfig.model_validate(table), 1)
 
 
 @pytest.mark.parametrize("name", EVERY)

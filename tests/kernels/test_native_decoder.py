@@ -20,6 +20,7 @@ from transduce.models.transformer import Transformer, TransformerConfig
 
 pytestmark = pytest.mark.usefixtures("kernels")
 SIZES = [(1, 1, 1), (1, 8, 3), (5, 33, 70), (4, 6, 64), (61, 256, 65), (130, 64, 33)]  # rows, inputs, outputs
+STRETCHED = {"positions": "rotary", "rotary_base": 50.0, "rotary_scaling": {"kind": "linear", "factor": 2.0}}
 PLAIN: dict[str, Any] = {"d_model": 24, "heads": 3, "feed_forward": 40, "encoder_layers": 2, "decoder_layers": 3}
 
 
@@ -87,7 +88,7 @@ def stepped(model: Transformer, source: Padded, rows_TN: list[Tensor], token_TN:
     return said
 
 
-@pytest.mark.parametrize("table", [{"norm": "pre"}, {"norm": "post"}, {"positions": "rotary"}], ids=str)
+@pytest.mark.parametrize("table", [{"norm": "pre"}, {"norm": "post"}, {"positions": "rotary"}, STRETCHED], ids=str)
 @torch.inference_mode()
 def test_steps_of_a_beam_equal_the_pass_over_each_hypothesis(table: dict[str, Any]) -> None:
     model, source = model_of(**table), source_of()
@@ -138,6 +139,7 @@ def test_one_call_says_what_many_say(precision: Precision, monkeypatch: pytest.M
         {"activation": "gelu"},
         {"activation": "swiglu"},
         {"norm_kind": "rms"},
+        {"query_key_norm": True},
     ],
 )
 @torch.inference_mode()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transduce.attention.positions import rotate, turns
+from transduce.attention.positions import rotate
 from transduce.attention.relative import Rotary
 from transduce.kernels.native import left_out, rotary
 
@@ -39,7 +39,7 @@ def test_turned_and_its_gradient(shape: tuple[int, int, int, int], dtype: torch.
 
 def test_a_gradient_in_any_layout() -> None:
     both, x_BHTE = heads_of((3, 4, 7, 8), torch.float32)
-    turned = rotary.turned(x_BHTE, turns(7, 8)[:7])
+    turned = rotary.turned(x_BHTE, Rotary(4, 8, causal=False).turns(7)[:7])
     weight = torch.randn(8, 7, 4, 3).permute(3, 2, 1, 0)
     (found,) = torch.autograd.grad(turned, both, weight)
     (expected,) = torch.autograd.grad(rotate(x_BHTE), both, weight)
@@ -56,6 +56,6 @@ def test_without_kernels_it_is_the_same() -> None:
 
 def test_the_table_is_long_enough_and_of_use_in_training_wherever_it_was_first_asked_for() -> None:
     with torch.inference_mode():
-        first = turns(1000, 10)
+        first = Rotary(1, 10, causal=False).turns(1000)
     assert first.shape[0] >= 1000 and not first.is_inference()
-    torch.testing.assert_close(first[:64], turns(1, 10))
+    torch.testing.assert_close(first[:64], Rotary(1, 10, causal=False).turns(1))

@@ -28,6 +28,8 @@ ROOMS = {
 }
 WHERE: dict[str, dict[str, Any]] = {
     "max_length": {"positions": "learned"},
+    "rotary_base": {"positions": "rotary"},
+    "rotary_scaling": {"positions": "rotary"},
     "encoder_max_length": {"positions": "learned"},
     "pattern": {"stride": 3},  # blocks that a target is longer than
     "stride": {"stride": 3, "pattern": "local"},
@@ -36,6 +38,8 @@ WHERE: dict[str, dict[str, Any]] = {
 }
 OTHERS: dict[str, list[Any]] = {  # values other than the default's neighbours
     "stride": [2],
+    "rotary_base": [500.0],
+    "rotary_scaling": [{"kind": "linear", "factor": 2.0}],
     "encoder_positions": ["learned", "rotary", "tensor2tensor"],
     "encoder_max_length": [40],
     "pattern": ["local", "strided", "fixed"],

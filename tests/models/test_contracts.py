@@ -148,6 +148,13 @@ TINY = {
             {"pattern": "local", "stride": 3},
             {"pattern": "strided", "stride": 2},
             {"pattern": "fixed", "stride": 2},
+            {
+                "positions": "rotary",
+                "rotary_base": 100.0,
+                "rotary_scaling": {"kind": "llama3", "factor": 4.0, "original_length": 64},
+                "query_key_norm": True,
+                "scale_embeddings": False,
+            },
         ],
     ),
     "non_autoregressive": Tiny(

@@ -300,11 +300,3 @@ def test_a_table_is_trained_from_end_to_end_and_fine_tuned(tmp_path: Path) -> No
     assert "[tokenizer]" not in written
     done = command(tmp_path, "train", recipe, "training.updates=3", "--run", tmp_path / "more")
     assert done.code == 0, done.shown
-
-
-@pytest.mark.parametrize("name", ["names.conll", "names.conllu.gz", "names.bio"])
-def test_words_with_labels_are_told_to_need_a_recipe(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("EU\tB-ORG\nrejects\tO\n\n" * 60)
-    with pytest.raises(InputError, match=r'task\.kind = "tagging".*docs/tagging\.md'):
-        kind_of(Named(tmp_path / name))
-    assert kind_of(Named(tmp_path / name, task="translation")) == "translation"

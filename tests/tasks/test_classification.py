@@ -311,3 +311,23 @@ def test_accuracy_and_macro_f1_are_their_definitions() -> None:
 def test_macro_f1_of_a_worked_example() -> None:
     """scikit-learn's documentation of f1_score: 0.2666.. of [0, 1, 2, 0, 1, 2] and [0, 2, 1, 0, 0, 1]."""
     assert macro_f1_tally([*"021001"], [*"012012"]).value == pytest.approx(100 * 0.26666666, abs=1e-4)
+
+
+def test_texts_beyond_learned_positions_are_cut_and_told(corpus: Path, tmp_path: Path) -> None:
+    """In training, validation, tests, predictions and likelihoods alike; the first tokens are read, and the end."""
+    recipe = recipe_at(corpus, tmp_path / "short.toml", "transformer")
+    keys = ["model.positions=learned", "model.max_length=4", "training.updates=20", "task.baseline=false"]
+    done = command(tmp_path, "train", recipe, "--run", tmp_path / "short", "--force", *keys)
+    assert done.code == 0, done.err
+    for name, file in (("training", "train"), ("validation", "valid"), ("held_out", "test")):
+        lengths = [len(line.split("\t")[0].split()) for line in (corpus / f"{file}.tsv").read_text().splitlines()]
+        longer = sum(length > 3 for length in lengths)
+        assert f"{name}: {longer} of {len(lengths)} texts were cut to 3 tokens" in done.shown
+    made = transduce.load(tmp_path / "short")
+    with pytest.warns(UserWarning, match="1 of 2 texts was cut to 3 tokens"):
+        cut, short = made.predict(["the film is and acting", "the film is"])
+    assert cut.probabilities == short.probabilities and cut.cut == (5, 3, ((0, 0), (0, 3), (5, 6)))
+    score = made.score("the film is and acting", cut.label).log_probability
+    assert score == pytest.approx(cut.log_probability, abs=1e-5)
+    tokens = [each.text for each in cut.attention().source.tokens]
+    assert tokens == ["the", "film", "is", "</s>"]

@@ -23,7 +23,7 @@ from transduce.recipe.recipe import parse_recipe
 NARROW = {"d_model": 24, "feed_forward": 8, "layers": 1, "encoder_layers": 1, "decoder_layers": 1, "hidden": 8}
 PARTS = {"blocks": 1, "character_filters": 4, "character_width": 4, "modeling_layers": 1, "slots": 9}
 RECURRENT = ("classifier", "sentence_encoder", "span_reader", "tagger", "vector_decoder")
-UNREAD = {kind: {"feed_forward"} for kind in RECURRENT}
+UNREAD = {**{kind: {"feed_forward"} for kind in RECURRENT}, "masked_language_model": {"hidden"}}
 
 
 def speech() -> Pipeline:
@@ -41,6 +41,7 @@ TASKS: dict[str, tuple[Callable[[], Pipeline], Any, str]] = {  # a pipeline of e
     "extractive_qa": (drawn_models.answerer, f"ba de ? \t{CONTEXT}", "0 1"),
     "graph_classification": (drawn_models.graphs, GRAPH, "good"),
     "language_modelling": (language_model, None, "ba de fi go"),
+    "masked_language_modelling": (drawn_models.masked, "ba de fi", "ba de fi"),
     "node_classification": (drawn_models.nodes, "7", "1"),
     "parsing": (drawn_models.parser, "ba de fi go", PARSED),
     "question_answering": (drawn_models.listener, STORY, "ba"),
@@ -58,6 +59,7 @@ SUITED = {
     "extractive_qa": {"bidaf", "qanet", "span_reader"},
     "graph_classification": GRAPHS,
     "language_modelling": {"linear_transformer_decoder", "rnn_decoder", "transformer_decoder"},
+    "masked_language_modelling": {"masked_language_model"},
     "node_classification": GRAPHS,
     "parsing": BOTH_SIDES,
     "question_answering": {"memory_network"},

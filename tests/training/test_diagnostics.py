@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.training.diagnostics import alarms, few_draws, unigram_entropy
+from transduce.training.diagnostics import alarms, few_draws, many_epochs, unigram_entropy
 
 SOURCES, REFERENCES = ["a b", "c d", "e f"], ["A B", "C D", "E F"]
 
@@ -71,3 +71,10 @@ def test_the_expected_number_is_that_of_real_draws() -> None:
     [told] = few_draws(6, 60, 40)
     expected = float(told.partition(" updates, ")[2].split()[0])
     assert abs(np.mean(missed) - expected) < 3 * np.std(missed) / len(missed) ** 0.5 + 0.05
+
+
+def test_a_default_of_many_epochs_is_told() -> None:
+    [told] = many_epochs(10_000, 5)
+    assert "10,000, is 2,000 epochs of this data" in told
+    assert "training.updates=100 for 20 epochs" in told
+    assert many_epochs(10_000, 50) == [] != many_epochs(10_000, 49)

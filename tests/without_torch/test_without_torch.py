@@ -169,6 +169,12 @@ def test_neither_torch_nor_pydantic_is_needed(path: Path) -> None:
         ({"model": {**SIZES, "activation": "gelu"}}, "model.activation = 'gelu'"),
         ({"model": {**SIZES, "positions": "alibi"}}, "model.positions = 'alibi': the kernels have none, sinusoidal"),
         ({"model": {**SIZES, "key_value_heads": 1}}, "model.key_value_heads = 1"),
+        ({"model": {**SIZES, "query_key_norm": True}}, "model.query_key_norm = True"),
+        ({"model": {**SIZES, "positions": "rotary", "rotary_base": 5e5}}, "model.rotary_base = 500000.0"),
+        (
+            {"model": {**SIZES, "positions": "rotary", "rotary_scaling": {"kind": "linear", "factor": 2.0}}},
+            "model.rotary_scaling = ",
+        ),
         ({"model": {**SIZES, "encoder_positions": "learned"}}, "model.encoder_positions = 'learned'"),
         ({"model": {**SIZES, "encoder_max_length": 9}}, "model.encoder_max_length = 9"),
         ({"model": {**SIZES, "pointer": True, "tied": "all"}}, "model.pointer = True"),

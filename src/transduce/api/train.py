@@ -21,14 +21,14 @@ from transduce.core.overrides import set_key
 from transduce.core.tables import columns_of
 from transduce.core.trust import allow_code
 from transduce.data.files import fingerprint
-from transduce.data.pairs.inputs import HELD_OUT, Named, names_data
+from transduce.data.pairs.inputs import HELD_OUT, Named
 from transduce.data.pairs.languages import parse_languages
 from transduce.distillation.pipeline import train_recipe
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.planning.plan import TrainingPlan
 from transduce.planning.planned_run import planned_run, tell_taken
 from transduce.planning.promise import parse_minutes
-from transduce.planning.recognition import planner_of
+from transduce.planning.recognition import check_kind, names_examples, planner_of
 from transduce.recipe.recipe import Recipe, Table, is_users_own, parse_recipe, read_table, with_model_to_start_from
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.console import make_console
@@ -133,7 +133,8 @@ def train(
             these keys (or text and label), in a list or a generator; a table of pandas, polars or pyarrow; a data set
             of Hugging Face. Or a mapping with train, and perhaps validation and test, of these. For tasks of text pairs
             and of labelled texts. They are written into the run's folder data/. Without a recipe: text pairs, or
-            labelled texts with task="classification", or a path as `source` takes it.
+            labelled texts with task="classification", or words and their labels (texts with spaces between) with
+            task="tagging", or a path as `source` takes it.
         source, target: without a recipe: both sides, as lists of texts or as files with one text a line. Or `source`
             alone, a file or a folder with both sides, as the command's option --source takes it.
         columns: keys of source and target in mappings and tables, if they have other names; `translation.en` is the
@@ -142,8 +143,9 @@ def train(
         languages: without a recipe: those of source and target, such as "en-sw", where file names do not say them.
         validation, test: without a recipe: held-out pairs, as `source` or `data` names those to train on; of two files,
             both paths in a tuple. None = some of the training pairs, which are not trained on.
-        task: without a recipe: "classification" (texts with labels) or "translation" (pairs of texts). None = as the
-            table looks; examples that a program holds are pairs.
+        task: without a recipe: "classification" (texts with labels), "tagging" (words with labels), "extractive_qa"
+            (questions on texts), "speech_recognition", "language_modelling" or "translation" (pairs of texts). None =
+            as the files look; examples that a program holds are pairs.
         time: without a recipe: what training and tests may take, such as "2h" or "90m". None = as long as the data
             deserves, an hour at most.
         overrides: keys of the recipe, such as {"training.updates": 2000}.
@@ -345,7 +347,7 @@ class Asked:
 
 def is_data(recipe: Any) -> bool:
     """Whether what stands in a recipe's place is the path of pairs."""
-    return isinstance(recipe, PATHS) and names_data(Path(recipe))
+    return isinstance(recipe, PATHS) and names_examples(Path(recipe))
 
 
 def planned(asked: Asked, run: Path | None, display: Display, force: bool) -> tuple[TrainingPlan, Path]:
@@ -408,6 +410,9 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
     """The examples become files of the run first, as with a recipe."""
     parts, problems = _with_held_out(parts_of(asked.data), asked.held_out), list[str]()
     columns = named_columns(parts, asked.columns, display.tell)
+    check_kind(asked.task or "translation")
+    kind: Table = {"task": {"kind": asked.task or "translation"}}
+    entry_of(kind, FOLDER, columns)  # refuses tasks whose examples are no texts
     check_directory(run, [FOLDER])
     with _gone_if_refused(run):
         with staged(run, parts, columns, problems) as files:
@@ -415,11 +420,11 @@ def _of_examples(asked: Asked, run: Path, display: Display, force: bool) -> tupl
                 raise InputError(problems)
             adopt(run, files)
         paths = {name: run / FOLDER / f"{name}.jsonl" for name in parts}
-        kind: Table = {"task": {"kind": asked.task or "translation"}}
         others = {name: entry_of(kind, path.name, columns) for name, path in paths.items() if name != "train"}
         given = {**asked.given, "data": {**others, **asked.given.get("data", {})}} if others else asked.given
         text, label = written_keys(columns)
-        own, target = ((text,), label) if pair_columns(columns) or asked.task == "classification" else ((), None)
+        named_too = pair_columns(columns) or asked.task in ("classification", "tagging")
+        own, target = ((text,), label) if named_too else ((), None)
         named = Named(
             paths["train"], None, own, target, languages=_languages(asked), root=run / FOLDER, task=asked.task
         )

@@ -36,6 +36,8 @@ class MultiHeadAttention(nn.Module):
         zero_init: initialize W^O, and so the output, with zeros (Zhang et al. 2019, "Fixup Initialization", section 3).
         role, side: what it attends to; see `transduce.attention.capture`.
         head_width: E, where H E is not D (T5). None = D / H.
+        norm_epsilon: what an RMS norm of each head's queries and keys adds, before positions turn them (Henry et al.
+            2020, with RMS norm and a gain as in Qwen3; all heads share the gains). None = there is no such norm.
 
     Raises:
         InputError: there is no score or normalizer with this name.
@@ -54,6 +56,7 @@ class MultiHeadAttention(nn.Module):
         role: Role = "other",
         side: Side = "other",
         head_width: int | None = None,
+        norm_epsilon: float | None = None,
     ) -> None:
         super().__init__()
         self.role, self.side = role, side
@@ -71,6 +74,9 @@ class MultiHeadAttention(nn.Module):
         self.score = resolve("attention.scores", score)(self.head_width, self.head_width)
         self.weigh = resolve("attention.normalizers", normalizer)(self.head_width)
         self.positions = positions
+        normed = norm_epsilon is not None
+        self.query_norm = nn.RMSNorm(self.head_width, eps=norm_epsilon) if normed else None
+        self.key_norm = nn.RMSNorm(self.head_width, eps=norm_epsilon) if normed else None
         assert not (self.score.sequential or self.weigh.sequential), "here all queries are computed at once"
         plain = type(self.score) is ScaledDot and type(self.weigh) is Softmax
         self._has_a_kernel = plain and not (positions is not None and positions.reads)
@@ -80,6 +86,8 @@ class MultiHeadAttention(nn.Module):
     def keys_values(self, y_BSD: Tensor, offset: int = 0) -> KeyValue:
         """Keys and values (B, G, S, E) of y (B, S, D), whose first position is number `offset`."""
         key_BGSE, value_BGSE = (self._split(half) for half in self.key_value(y_BSD).chunk(2, -1))
+        if self.key_norm is not None:
+            key_BGSE = self.key_norm(key_BGSE)
         if self.positions is not None:
             key_BGSE = self.positions.turn(key_BGSE, offset)
         return KeyValue(self.score.keys(key_BGSE), value_BGSE)
@@ -116,6 +124,8 @@ class MultiHeadAttention(nn.Module):
             offset: the position of the first query.
         """
         query_BHTE = self._split(self.query(x_BTD))
+        if self.query_norm is not None:
+            query_BHTE = self.query_norm(query_BHTE)
         if self.positions is not None:
             query_BHTE = self.positions.turn(query_BHTE, offset)
         record = active_record()

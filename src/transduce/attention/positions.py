@@ -6,7 +6,6 @@ Shapes: B batch, H heads, T positions, D model width, E width of a head.
 """
 
 from collections.abc import Callable
-from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -57,8 +56,13 @@ def clock(length: int, width: int, offset: int = 0) -> Tensor:
 
     `sinusoidal` contains their sines and cosines, alternating.
     """
+    return clock_of(frequencies(width), length, offset)
+
+
+def clock_of(frequency_J: Tensor, length: int, offset: int = 0) -> Tensor:
+    """(T, J): `clock` with hands of these frequencies, in radians per position."""
     position_T = torch.arange(offset, offset + length, dtype=torch.float64)
-    return (position_T[:, None] * frequencies(width)) % (2 * torch.pi)
+    return (position_T[:, None] * frequency_J) % (2 * torch.pi)
 
 
 def turn(steps: int, width: int) -> Tensor:
@@ -83,19 +87,25 @@ def dot_products(length: int, width: int) -> Tensor:
     return (table_TD @ table_TD.T).fill_diagonal_(0.0)
 
 
-def rotate(x_BHTE: Tensor, offset: int = 0) -> Tensor:
+def rotate(x_BHTE: Tensor, offset: int = 0, frequency_J: Tensor | None = None) -> Tensor:
     """Queries or keys rotated by the angles of their positions (rotary positions; Su et al. 2021, equation 34).
 
     The dot product of a rotated query and a rotated key depends only on the distance between them.
+
+    frequency_J: (E/2,) fp64, in radians per position. None = `frequencies`.
     """
     length, width = x_BHTE.shape[-2:]
     position_T = torch.arange(offset, offset + length, dtype=torch.float64, device=x_BHTE.device)
-    return _rotated(x_BHTE, position_T[:, None] * frequencies(width, device=x_BHTE.device))
+    return _rotated(x_BHTE, position_T[:, None] * _on(x_BHTE, width, frequency_J))
 
 
-def rotate_evenly(x_BHTE: Tensor, position: int) -> Tensor:
-    """All queries or keys rotated by the angles of one position, which may be negative."""
-    return _rotated(x_BHTE, position * frequencies(x_BHTE.shape[-1], device=x_BHTE.device)[None])
+def rotate_evenly(x_BHTE: Tensor, position: int, frequency_J: Tensor | None = None) -> Tensor:
+    """All queries or keys rotated by the angles of one position, which may be negative; see `rotate`."""
+    return _rotated(x_BHTE, position * _on(x_BHTE, x_BHTE.shape[-1], frequency_J)[None])
+
+
+def _on(x_BHTE: Tensor, width: int, frequency_J: Tensor | None) -> Tensor:
+    return frequencies(width, device=x_BHTE.device) if frequency_J is None else frequency_J.to(x_BHTE.device)
 
 
 def _rotated(x_BHTE: Tensor, angle_TJ: Tensor) -> Tensor:
@@ -104,17 +114,6 @@ def _rotated(x_BHTE: Tensor, angle_TJ: Tensor) -> Tensor:
     turned_even_BHTJ = even_BHTJ * cos_TJ - odd_BHTJ * sin_TJ
     turned_odd_BHTJ = even_BHTJ * sin_TJ + odd_BHTJ * cos_TJ
     return torch.stack((turned_even_BHTJ, turned_odd_BHTJ), -1).flatten(-2)
-
-
-def turns(length: int, width: int) -> Tensor:
-    """(T, E) fp32, T >= length: alternating cosines and sines of the angles of `rotate`. Do not write to it."""
-    return _turns(max(64, 1 << (length - 1).bit_length()), width)
-
-
-@cache
-@torch.inference_mode(False)
-def _turns(length: int, width: int) -> Tensor:
-    return torch.from_numpy(sinusoids.turns(length, width))
 
 
 ENCODINGS: dict[str, Callable[..., Tensor]] = {"sinusoidal": sinusoidal, "tensor2tensor": tensor2tensor}

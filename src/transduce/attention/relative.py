@@ -12,13 +12,15 @@ Shapes: B batch, H heads, T queries, S keys, E width of a head, K distinct dista
 """
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Tensor, nn
 
-from transduce.attention.positions import rotate, rotate_evenly, turns
+from transduce.attention.positions import rotate, rotate_evenly
+from transduce.attention.rotary_scaling import RotaryScaling, rotary_frequencies
 from transduce.kernels.native import rotary
+from transduce.kernels.sinusoids import BASE, turns_by
 
 BUCKETS, FARTHEST = 32, 128  # Raffel et al. 2020, section 2.1
 CLIPPED = 16  # Shaw et al. 2018, section 4.1
@@ -83,30 +85,54 @@ class Relative(nn.Module):
 class Rotary(Relative):
     """Rotates queries and keys, so that their dot product depends only on their distance (Su et al. 2021, eq. 34).
 
+    Args:
+        base: of the angular frequencies base^(-2j/E). Models for long texts have a larger one.
+        scaling: how lower frequencies reach farther; see `transduce.attention.rotary_scaling`.
+
     Raises:
         ValueError: the width of a head is odd.
     """
 
-    def __init__(self, heads: int, head_width: int, causal: bool) -> None:
+    def __init__(
+        self,
+        heads: int,
+        head_width: int,
+        causal: bool,
+        base: float = BASE,
+        scaling: RotaryScaling | None = None,
+    ) -> None:
         super().__init__(heads, head_width, causal)
         if head_width % 2:
             raise ValueError(f"rotary positions need an even width per head, not {head_width}")
-        self.head_width = head_width
+        self.head_width, self.base, self.scaling = head_width, base, scaling
 
     def turn(self, x_BHTE: Tensor, offset: int) -> Tensor:
         """(B, H, T, E)."""
         if rotary.can_turn(x_BHTE):
             end = offset + x_BHTE.shape[2]
             return rotary.turned(x_BHTE, self.turns(end)[offset:end])
-        return rotate(x_BHTE, offset)
+        return rotate(x_BHTE, offset, self.frequencies)
 
     def turn_back(self, x_BHTE: Tensor, steps: int) -> Tensor:
         """(B, H, T, E): rotated by the angle of position -steps."""
-        return rotate_evenly(x_BHTE, -steps)
+        return rotate_evenly(x_BHTE, -steps, self.frequencies)
+
+    @property
+    def frequencies(self) -> Tensor:
+        """(E/2,) fp64, in radians per position, the highest first."""
+        return rotary_frequencies(self.head_width, self.base, self.scaling)
 
     def turns(self, length: int) -> Tensor:
-        """(T, E) fp32, T >= length: alternating cosines and sines of the angles; the same for all heads."""
-        return turns(length, self.head_width)
+        """(T, E) fp32, T >= length: alternating cosines and sines of the angles; the same for all heads. Do not write
+        to it.
+        """
+        return _turns(max(64, 1 << (length - 1).bit_length()), self.head_width, self.base, self.scaling)
+
+
+@cache
+@torch.inference_mode(False)
+def _turns(length: int, width: int, base: float, scaling: RotaryScaling | None) -> Tensor:
+    return torch.from_numpy(turns_by(length, rotary_frequencies(width, base, scaling).numpy()))
 
 
 class Alibi(Relative):

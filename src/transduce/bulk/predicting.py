@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.job import Advance, BulkEngine, BulkJob
 from transduce.inference.options import PredictionOptions
-from transduce.inference.prediction import Prediction
+from transduce.inference.prediction import Prediction, cut_line
 
 if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
@@ -36,14 +36,16 @@ class PredictingWorker:
         self._pipeline = pipeline or _loaded(models, settings["load"])
 
     def answer(self, block: LineBlock, advance: Advance) -> dict[str, Any]:
-        """{"outputs": one for each row, "told": what a person should know}."""
+        """{"outputs": one for each row, "told": what a person should know, "cut": how many texts were cut, to what}."""
         told: list[str] = []
         options = self._options_of(block)
         found = self._pipeline.predict_all(
             [row["text"] for row in block.rows], replace(options, tell=told.append, advance=advance)
         )
         form = FORMS[self._settings["form"]]
-        return {"outputs": [form(each, row) for each, row in zip(found, block.rows, strict=True)], "told": told}
+        outputs = [form(each, row) for each, row in zip(found, block.rows, strict=True)]
+        read = [each.cut.read for each in found if each.cut]
+        return {"outputs": outputs, "told": told, "cut": [len(read), max(read, default=0)]}
 
     def _options_of(self, block: LineBlock) -> PredictionOptions:
         """Those of the job, with what is a block's own."""
@@ -63,10 +65,15 @@ def outputs(
     Raises:
         InputError: see `BulkEngine.answers`.
     """
+    cuts, texts, room = 0, 0, 0
     for answer in engine.answers(job, blocks_of(rows), advance):
         for each in answer["told"]:
             tell(each)
+        count, read = answer["cut"]
+        cuts, texts, room = cuts + count, texts + len(answer["outputs"]), max(room, read)
         yield from answer["outputs"]
+    if cuts:
+        tell(cut_line(cuts, texts, room))
 
 
 def _loaded(models: list[Path], use: dict[str, Any]) -> "LoadedModel":

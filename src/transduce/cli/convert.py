@@ -41,6 +41,14 @@ def convert(
     target_spm: Annotated[
         Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the target. By default the source's.")
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="Of a classifier, that it reads pairs of texts, as one of entailment does; --check then has two texts "
+            "with a tab between in each line.",
+        ),
+    ] = False,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
     ] = False,
@@ -50,10 +58,11 @@ def convert(
         transduce convert opus-mt-en-fr en-fr.safetensors
 
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
-    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; Whisper), folders of CTranslate2 with Whisper, and Marian's .npz.
-    Both models read the lines of --check in fp32: translators greedily, encoders for their labels or vectors; for
-    Whisper each line names a recording. If any output differs, the first one is shown and the
-    exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the cache.
+    DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma; Whisper),
+    folders of CTranslate2 with Whisper, and Marian's .npz. Both models read the lines of --check in fp32: translators
+    greedily, encoders for their labels or vectors, language models for the probability of a line and its greedy
+    continuation; for Whisper each line names a recording. If any output differs, this is told and the exit code is 1;
+    the model file stays. Other commands take such a folder as it is, and convert it into the cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -64,7 +73,7 @@ def convert(
     _check(output, check, references)
     text = _text(check, references) if check else None
     languages = _languages(Languages(source_language, target_language), language, translate)
-    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm))
+    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm), pairs)
     save_model_file(output, read.file)
     for line in (f"written, from {read.kind}.", *read.notes):
         tell(f"{output}: {line}")
@@ -110,6 +119,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.cli.text import tell, tell_red
     from transduce.core.errors import InputError
     from transduce.core.extras import library
+    from transduce.interop.decoder_parity import DecoderParity, compare_decoder
     from transduce.interop.encoder_parity import EncoderParity, compare_encoder
     from transduce.interop.original_engine import OriginalEngine
     from transduce.interop.parity import compare
@@ -129,11 +139,13 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
         tell_red(f"nothing was compared: {error}")
         return True
     pipeline = load(output, device="cpu")
-    found: Parity | EncoderParity | SpeechParity
+    found: Parity | EncoderParity | DecoderParity | SpeechParity
     if read.is_speech:
         found = compare_speech(pipeline, read.path, text)
     elif read.is_encoder:
         found = compare_encoder(pipeline, read.path, text)
+    elif read.is_decoder:
+        found = compare_decoder(pipeline, read.path, text)
     else:
         found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
     for line in found.report():

@@ -59,8 +59,9 @@ TestTarget = Annotated[Path | None, typer.Option(help="The targets beside --test
 Task = Annotated[
     str | None,
     typer.Option(
-        help="What to learn from a table, where it is not recognised: classification (texts with labels) or "
-        "translation (pairs of texts)."
+        help="What to learn from a file, where it is not recognised: classification (texts with labels), tagging "
+        "(words with labels), extractive_qa (questions on texts), speech_recognition (recordings and what is said), "
+        "language_modelling (text alone) or translation (pairs of texts)."
     ),
 ]
 Start = Annotated[

@@ -83,11 +83,12 @@ def predict(
     device: option.Device = "auto",
     as_json: option.JsonLines = False,
     form: Annotated[
-        Literal["conll", "json", "entities", "text"] | None,
+        Literal["conll", "json", "entities", "text", "marks"] | None,
         typer.Option(
             "--format",
             help="How labels of words are written. conll: a word and its label a line; json: as --json; entities: a "
-            "JSON list a line; text: of segmented text the words. Default: the labels with spaces between.",
+            "JSON list a line; text: of segmented text the words; marks: the text with its spans or labels. Default: "
+            "at a terminal marks in colour, else the labels with spaces between.",
         ),
     ] = None,
     draw: Annotated[
@@ -123,16 +124,17 @@ def predict(
     from transduce.cli.predictions import writer
     from transduce.cli.text import is_terminal, tell, write_lines
     from transduce.core.destination import check_output
+    from transduce.core.errors import InputError
     from transduce.data.tags import require_language
     from transduce.inference.options import PredictionOptions
     from transduce.runtime.allocator import keep_freed_memory
 
     keep_freed_memory()
-    as_json, further = as_json or form == "json", None if form == "json" else form
+    as_json, further = as_json or form == "json", None if form in ("json", "marks") else form
     models, search = models_and_search(model, asked)
     models, recordings = models_and_recordings(models)
     at_terminal = source is None and text is None and not recordings and is_terminal(sys.stdin)
-    _check(source, source_column, text, at_terminal, draw, as_json, constraints, engine, output)
+    _check(source, source_column, text, at_terminal, draw or form == "marks", as_json, constraints, engine, output)
     _check_recordings(recordings, source, text)
     refuse_texts(models)
     check_output(output, [*models, source, constraints], "--output")
@@ -161,10 +163,16 @@ def predict(
         search=search,
     )
     names, below = file.names if file else [], partial(draw_below, loaded) if draw else None
+    write = writer(as_json, text is not None, below, further)
+    shown = form is None and not (as_json or draw or output or engine == "ray") and is_terminal(sys.stdout)
+    if (shown or form == "marks") and _marks_texts(loaded):
+        draw, write = True, partial(show_marks, loaded)
+    elif form == "marks":
+        raise InputError("--format marks is for models that label words; this one does not. Leave it out.")
     if at_terminal:
-        _answer(loaded, options, writer(as_json, draw=below, form=further))
+        _answer(loaded, options, write)
     elif text is not None or draw:
-        _write_alone(loaded, lines, names, options, writer(as_json, text is not None, below, further))
+        _write_alone(loaded, lines, names, options, write)
     else:
         written = f"format {further}" if further else "json" if as_json else "text"
         how = {"predict": options.to_table(), "form": written}
@@ -269,9 +277,19 @@ def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") 
 
     def predicted(line: str) -> "list[Prediction]":
         _tell_unfamiliar(model, [line])
-        return model.predict_all([line], replace(options, tell=tell))
+        return told_of_cuts(model.predict_all([line], replace(options, tell=tell)))
 
     answer(predicted, write)
+
+
+def told_of_cuts(predictions: "list[Prediction]") -> "list[Prediction]":
+    """The predictions, when those of texts that were cut have been counted and told."""
+    from transduce.cli.text import tell
+    from transduce.inference.prediction import cut_lines
+
+    for line in cut_lines(predictions):
+        tell(line)
+    return predictions
 
 
 def _write_alone(
@@ -281,7 +299,7 @@ def _write_alone(
     from transduce.cli.text import bar, tell
 
     with bar("predicting", len(lines)) as advance:
-        predictions = model.predict_all([*lines], replace(options, tell=tell, advance=advance))
+        predictions = told_of_cuts(model.predict_all([*lines], replace(options, tell=tell, advance=advance)))
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": names[place]} if names else {})
 
@@ -345,6 +363,22 @@ def draw_below(model: "LoadedModel", prediction: "Prediction") -> None:
     sys.stdout.flush()
     make_console(file=sys.stdout, highlight=False).print(picture)
     print(flush=True)
+
+
+def show_marks(model: "LoadedModel", prediction: "Prediction", named: dict[str, str]) -> None:
+    """Write a text with what is marked in it, in colour where standard output is a terminal that has colours."""
+    from transduce.runtime.console import make_console
+
+    sys.stdout.flush()
+    make_console(file=sys.stdout, highlight=False).print(_own_drawing(model, prediction))
+    sys.stdout.flush()
+
+
+def _marks_texts(model: "LoadedModel") -> bool:
+    """Whether people are shown the text with marks in the place of the output."""
+    from transduce.pipeline.pipeline import Pipeline
+
+    return isinstance(model, Pipeline) and model.task.drawn_at_terminals
 
 
 def _own_drawing(model: "LoadedModel", prediction: "Prediction") -> Any:

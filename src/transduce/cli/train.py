@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def train(
     recipe: Annotated[
         str | None,
-        typer.Argument(help="A recipe (TOML), a run directory, which holds its recipe, or a table of pairs or labels."),
+        typer.Argument(
+            help="A recipe (TOML), a run directory, which holds its recipe, or examples: pairs, labels, tags."
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -64,8 +66,8 @@ def train(
         transduce train --source train.en --target train.sw
 
     Without a recipe, everything is decided from the data and the speed of this machine, and told first; a table of
-    texts with labels trains a classifier. `transduce train my.toml` trains a recipe. The same command continues a
-    training that was stopped. Text pairs are examined first, as `transduce doctor` does.
+    texts with labels trains a classifier, words with labels train a tagger. `transduce train my.toml` trains a recipe.
+    The same command continues a training that was stopped. Text pairs are examined first, as `transduce doctor` does.
     """
     from transduce.core.trust import allow_code
     from transduce.recipe.recipe import load_recipe, load_run_recipe
@@ -75,7 +77,7 @@ def train(
     given = data_files.with_start(list(overrides or []), start)
     held_out = validation, validation_target, test, test_target
     data = [target, source_column, target_column, source_separator, separator, languages, task, time, *held_out]
-    if recipe is not None and source is None and _is_data(recipe, separator):
+    if recipe is not None and source is None and _names_examples(recipe, separator, task):
         source, recipe = Path(recipe), None
     if source is not None and recipe is not None and "=" in recipe:
         given, recipe = [recipe, *given], None
@@ -177,15 +179,17 @@ def _train_planned(
         tell_taken(folder, report, plan, display.console)
 
 
-def _is_data(name: str, separator: str | None = None) -> bool:
-    """Whether pairs are named where a recipe may be; a file that is not there is told by its suffix."""
-    from transduce.data.pairs.inputs import names_data
+def _names_examples(name: str, separator: str | None, task: str | None) -> bool:
+    """Whether data is named where a recipe may be; a file that is not there is told by its suffix."""
+    from transduce.planning.recognition import names_examples
 
-    return "=" not in name and names_data(Path(name), separator)
+    return "=" not in name and names_examples(Path(name), separator, task)
 
 
 def _is_other(name: str) -> bool:
-    return name.endswith(".toml") or _is_data(name)
+    from transduce.data.pairs.inputs import names_data
+
+    return name.endswith(".toml") or ("=" not in name and names_data(Path(name)))
 
 
 def _refuse_two_files(recipe: str | None, given: list[str], source: Path | None) -> None:

@@ -26,7 +26,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import Column, ColumnSpec, Specs
 from transduce.data.columns.protocols import column_class, random_tokens
-from transduce.models.protocols import Aligns, Classifies, Embeds, Fills, HoldsParts, Points, Processes
+from transduce.models.protocols import Aligns, Classifies, Embeds, Fills, HoldsParts, Points, PredictsMasked, Processes
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import random_numbers
@@ -138,10 +138,18 @@ def _logits(model: nn.Module, source: Any, target: Padded) -> Tensor:
         return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
         return model.align(source).values
-    if isinstance(model, Fills):
-        return model.fill(target, target.mask(), model.remember(source))
+    if isinstance(model, Fills | PredictsMasked):
+        return _hidden_logits(model, source, target)
     logits_BTV: Tensor = model(source, target)
     return logits_BTV
+
+
+def _hidden_logits(model: Any, source: Any, target: Padded) -> Tensor:
+    """(N, V) of all words, each of them hidden."""
+    if isinstance(model, PredictsMasked):
+        return model.predict_masked(source.pieces, source.pieces.mask())
+    logits_NV: Tensor = model.fill(target, target.mask(), model.remember(source))
+    return logits_NV
 
 
 def _timed(step: Callable[[], None]) -> float:

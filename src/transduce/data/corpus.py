@@ -74,7 +74,9 @@ class TextFile(Config):
         return {"text": self.text}
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """The file as options of `transduce evaluate`."""
+        """The file as options of `transduce evaluate`, which reads whole ones; none for a part."""
+        if self.part != (0.0, 1.0):
+            return []
         if self.column is None:
             return ["--reference", str(located(root, self.text))]
         return ["--tsv", str(located(root, self.text)), "--target-column", str(self.column)]

@@ -14,7 +14,7 @@ from transduce.data.columns.packed import pack
 from transduce.data.corpus import LINES_NAMED, TextFile, read_tagged_pairs, read_text
 from transduce.data.files import fingerprint
 from transduce.data.filters import Dropped, FilterConfig, reason_to_drop
-from transduce.data.hold_out import part_of
+from transduce.data.hold_out import digest, part_of
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.pairs.pair_groups import Parts
 from transduce.data.store import Field, Store, cache_key, cached_store, write_store
@@ -97,7 +97,7 @@ def _pairs_parts(
     if resegment:
         settings["resegment"] = list(resegment)
     if held_out:
-        settings["part"] = [hashlib.sha256(held_out[0].tobytes()).hexdigest(), held_out[1]]
+        settings["part"] = digest(*held_out)
     return _parts("pairs", files.paths(root), tokenizers, settings)
 
 
@@ -201,6 +201,7 @@ def open_text_store(
     context: int,
     cache: Path,
     *,
+    start: int | None = None,
     progress: Progress | None = None,
 ) -> Store:
     """The text as rows of context + 1 token ids (see `windows`), field "target"; later opened from `cache`.
@@ -208,15 +209,17 @@ def open_text_store(
     metadata["lines"] counts the lines, metadata["unknown"] the unknown tokens, metadata["predicted"] the
     tokens that the rows predict: all of the text, and in unit "line" an </s> for each line.
 
+    start: the id before each line, or in unit "stream" before the text. None = the end token of the line before.
+
     Raises:
         InputError: a missing file, text that is not UTF-8, or no text at all.
     """
     [path] = file.paths(root)
-    parts = _text_parts(file, root, tokenizer, context)
+    parts = _text_parts(file, root, tokenizer, context, start)
 
     def build(destination: Path) -> None:
         metadata = {**parts, "unknown": {"target": 0}, "lines": 0, "predicted": 0}
-        rows = windows(_tokenised_stream(file, root, tokenizer, metadata, progress), context)
+        rows = windows(_tokenised_stream(file, root, tokenizer, metadata, progress, start), context)
         write_store(destination, _as_targets(rows, metadata), {"target": tokenizer.size}, metadata)
 
     store = cached_store(cache, cache_key(parts), build)
@@ -225,15 +228,19 @@ def open_text_store(
     return store
 
 
-def text_store_key(file: TextFile, root: Path, tokenizer: Tokenizer, context: int) -> str:
+def text_store_key(file: TextFile, root: Path, tokenizer: Tokenizer, context: int, start: int | None = None) -> str:
     """The key in the cache of what `open_text_store` opens."""
-    return cache_key(_text_parts(file, root, tokenizer, context))
+    return cache_key(_text_parts(file, root, tokenizer, context, start))
 
 
-def _text_parts(file: TextFile, root: Path, tokenizer: Tokenizer, context: int) -> dict[str, Any]:
+def _text_parts(file: TextFile, root: Path, tokenizer: Tokenizer, context: int, start: int | None) -> dict[str, Any]:
     settings: dict[str, Any] = {"context": context, "unit": file.unit, "part": file.part, "column": file.column}
     if tokenizer.right_to_left:
         settings["direction"] = "right_to_left"
+    if start not in (None, tokenizer.end):
+        settings["start"] = start
+    if tokenizer.roles:
+        settings["roles"] = tokenizer.roles
     return _parts("text", file.paths(root), (tokenizer,), settings)
 
 
@@ -303,7 +310,12 @@ def _ids(encoder: Encoder, lines: Sequence[int], texts: Sequence[str], named: st
 
 
 def _tokenised_stream(
-    file: TextFile, root: Path, tokenizer: Tokenizer, metadata: dict[str, Any], progress: Progress | None
+    file: TextFile,
+    root: Path,
+    tokenizer: Tokenizer,
+    metadata: dict[str, Any],
+    progress: Progress | None,
+    start: int | None,
 ) -> Iterator[Sequence[int]]:
     def tokenised() -> Iterator[list[int]]:
         for chunk in _chunks(read_text(file, root)):
@@ -314,7 +326,10 @@ def _tokenised_stream(
             if progress:
                 progress(metadata["lines"])
 
-    return (running if file.unit == "stream" else sentences)(tokenised(), tokenizer.end)
+    end = tokenizer.end
+    if file.unit == "stream":
+        return running(tokenised(), end if start is None else start)
+    return sentences(tokenised(), end, None if start == end else start)
 
 
 def _as_targets(rows: Iterable[list[int]], metadata: dict[str, Any]) -> Iterator[dict[str, list[int]]]:
@@ -329,14 +344,19 @@ def _chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
         yield chunk
 
 
-def sentences(lines: Iterable[Sequence[int]], end: int) -> Iterator[Sequence[int]]:
-    """A stream of lines, each followed by `end`; one more before the first, to predict it from."""
+def sentences(lines: Iterable[Sequence[int]], end: int, start: int | None = None) -> Iterator[Sequence[int]]:
+    """A stream of lines, each followed by `end`; one more before the first, to predict it from.
+
+    start: stands before each line, where that is another token.
+    """
+    if start is not None:
+        return chain.from_iterable(([start], line, [end]) for line in lines)
     return chain([[end]], chain.from_iterable((line, [end]) for line in lines))
 
 
-def running(lines: Iterable[Sequence[int]], end: int) -> Iterator[Sequence[int]]:
-    """A stream of text that only begins with `end`; its lines hold their own newline tokens."""
-    return chain([[end]], lines)
+def running(lines: Iterable[Sequence[int]], start: int) -> Iterator[Sequence[int]]:
+    """A stream of text that only begins with `start`; its lines hold their own newline tokens."""
+    return chain([[start]], lines)
 
 
 def windows(stream: Iterable[Sequence[int]], context: int) -> Iterator[list[int]]:

@@ -28,12 +28,13 @@ empty side and large groups, too, and not the same for the reverse model; runs t
 Memory is a few numbers a pair, and the held-out texts; time is linear in the pairs for as many held out.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -48,6 +49,7 @@ from transduce.data.pairs.pair_groups import Links, Mask, PairGroups, Pairs, Par
 VERSION: Literal[2] = 2  # of the draw
 VERSIONS = (1, 2)
 TRAIN, VALIDATION, TEST, LEFT_OUT = 0, 1, 2, 3
+HELD_OUT = "held_out"  # the test set that was drawn; of several languages "held_out.zh" and so on
 PASSES = 8  # over the corpus in search of near-duplicates of near-duplicates
 
 Amount = Annotated[float, Field(ge=0)]
@@ -89,6 +91,29 @@ class HoldOut(Config):
             for each in (self.validation, self.test)
         )
         return first, second
+
+
+class _Drawn(Protocol):
+    """What is drawn: numbers of examples, or shares of them."""
+
+    @property
+    def validation(self) -> float: ...
+
+    @property
+    def test(self) -> float: ...
+
+
+def check_drawn_once(drawn: _Drawn | None, validation: object, test: Container[str]) -> None:
+    """Raises ValueError where files are named for a part that is drawn, too."""
+    if drawn and drawn.validation and validation:
+        raise ValueError("validation and hold_out both give validation examples: leave out either")
+    if drawn and drawn.test and HELD_OUT in test:
+        raise ValueError(f"hold_out.test is the test set {HELD_OUT}; give the other one another name")
+
+
+def digest(parts: Parts, part: int) -> list[str | int]:
+    """What tells a part from any other, for keys of a cache."""
+    return [hashlib.sha256(parts.tobytes()).hexdigest(), part]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 Looked at are the names and the first 2,000 rows, so the same table always gives the same answer.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice
@@ -13,6 +14,7 @@ from transduce.core.languages import BY_CODE
 from transduce.core.printable import quoted
 from transduce.data.formats import Format, Key
 from transduce.data.pairs.languages import languages_of_columns
+from transduce.data.structures.label_schemes import parts_of, scheme_of
 
 LOOKED_AT = 2_000  # rows
 MOST_COLUMNS = 100  # of wider tables none is looked at
@@ -20,6 +22,7 @@ MOST_LABELS, LONGEST_LABEL, ROWS_A_LABEL = 50, 40, 10  # of a column that is lab
 DIFFERENT = 0.9  # share of different texts beside such a column
 OWN_TEXT = 0.5  # different values for a row, from which a column called "label" holds texts rather
 SHOWN = 5  # labels that are told
+WORDS_A_TEXT, SHARED = 3, 0.5  # of two texts in one language: words of each; share of words that the first has, too
 LABELS = (
     *("label", "labels", "gold_label", "class", "classes", "category", "categories", "sentiment"),
     *("标签", "类别", "分类", "情感"),
@@ -38,7 +41,8 @@ TEXTS = (
 """Names of columns of texts."""
 TWO_TEXTS = (
     *(("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("text1", "text2")),
-    *(("text_a", "text_b"), ("sentence_a", "sentence_b")),
+    *(("text_a", "text_b"), ("sentence_a", "sentence_b"), ("question", "sentence"), ("question", "passage")),
+    *(("question", "context"), ("query", "document"), ("claim", "evidence")),
 )
 """Names of columns of two texts that are classified together."""
 LANGUAGES = {name.lower() for name in BY_CODE.values()}
@@ -57,6 +61,13 @@ class LabelledColumns(NamedTuple):
     doubt: str = ""
 
 
+def are_few(values: Sequence[str]) -> bool:
+    """Whether values are labels by themselves: few different ones, short, and each in many rows."""
+    found = {*values}
+    short = all(len(each) <= LONGEST_LABEL for each in found)
+    return 2 <= len(found) <= MOST_LABELS and short and len(values) >= ROWS_A_LABEL * len(found)
+
+
 class _Column(NamedTuple):
     key: Key
     name: str
@@ -69,9 +80,12 @@ class _Column(NamedTuple):
     @property
     def is_few(self) -> bool:
         """Whether it holds labels by its values alone."""
-        found = self.different
-        short = all(len(each) <= LONGEST_LABEL for each in found)
-        return 2 <= len(found) <= MOST_LABELS and short and len(self.values) >= ROWS_A_LABEL * len(found)
+        return are_few(self.values)
+
+    @property
+    def is_of_spans(self) -> bool:
+        """Whether it holds labels of words, such as B-PER and I-PER."""
+        return scheme_of(self.different) != "none" and any(parts_of(each).kind for each in self.different)
 
     @property
     def is_of_texts(self) -> bool:
@@ -141,7 +155,7 @@ class Looked:
         label, by_name = self._labels()
         if label is None:
             return None
-        two = self._two_texts(label) if by_name else ()
+        two = self._two_texts(label) if by_name or self._two_alike() else ()
         text = two or self._text(label, by_name)
         if not text:
             return None
@@ -180,13 +194,26 @@ class Looked:
         if (named := table.called(LABELS_IF_FEW)) is not None and named.is_few:
             return named, True
         if self.label is None and len(self.keys) != 2:
-            return None, False
-        few = [each for each in table.columns if each.is_few]
+            return (table.columns[-1], False) if self._two_alike() else (None, False)
+        few = [each for each in table.columns if each.is_few and not each.is_of_spans]
         return (few[0], False) if len(few) == 1 else (None, False)
+
+    def _two_alike(self) -> bool:
+        """Whether of three columns two hold texts of one language, and the last few values: pairs with labels,
+        perhaps."""
+        columns = self.table.columns
+        if self.asked or len(columns) != 3 or not columns[2].is_few or columns[2].is_of_spans:
+            return False
+        one, other = (Counter(word for text in each.values for word in text.lower().split()) for each in columns[:2])
+        words = [each.total() >= WORDS_A_TEXT * max(1, len(columns[0].values)) for each in (one, other)]
+        shared = sum(count for word, count in other.items() if word in one)
+        return all(words) and shared >= SHARED * other.total()
 
     def _two_texts(self, label: _Column) -> tuple[Key, ...]:
         if self.asked:
             return self.asked if len(self.asked) == 2 else ()
+        if self.label is None and self._two_alike():
+            return self.table.columns[0].key, self.table.columns[1].key
         others = self.table.without(label)
         pairs = ([others.called([name]) for name in names] for names in TWO_TEXTS)
         return next(((one.key, other.key) for one, other in pairs if one and other), ())
@@ -212,6 +239,8 @@ class Looked:
         """What speaks for pairs of texts."""
         if len(label.values) > 2 and len(label.different) > max(2, OWN_TEXT * len(label.values)):
             return f'most values of column "{label.key}" occur once, as texts do'
+        if not by_name and len(text) == 2:
+            return f'columns "{text[0]}" and "{text[1]}" both hold texts'
         if not by_name and self.asked:
             return "columns are named as for pairs of texts"
         others = [each for each in self.table.without(label).columns if each.key not in text and each.is_of_texts]

@@ -21,6 +21,7 @@ from transduce.data.hold_out import TEST, TRAIN, VALIDATION, DrawnParts, HoldOut
 from transduce.data.labelled import LabelledFile, read_labelled
 from transduce.data.pairs.pair_groups import Parts, same_text, text_hash
 
+Example = tuple[int | None, str]  # hash of its text, None = empty; its label
 Group = tuple[int, int]  # hash of a text, examples that have it
 
 
@@ -60,17 +61,34 @@ def _split(
     """prints: of the files, which may change under the same names."""
     renamed = None if labels is None else dict(labels)
     read = [[(hash_of(text), label) for _, text, label in read_labelled(file, root, renamed)] for file in files]
-    lengths = [len(each) for each in read]
-    wanted = amounts.counts(sum(lengths))
-    parts = drawn_parts(list(chain.from_iterable(read)), wanted)
     names = ", ".join(file.name for file in files)
-    missing = [part for part, count in zip((VALIDATION, TEST), wanted, strict=True) if count and part not in parts]
-    if sum(wanted) >= sum(lengths) or missing:
+    return LabelledSplit(parts_of_files(names, read, amounts, "examples, as each label keeps one for training"))
+
+
+def parts_of_files(names: str, files: Sequence[Sequence[Example]], amounts: HoldOut, what: str) -> tuple[Parts, ...]:
+    """The parts of the examples of each file.
+
+    Args:
+        names: of the files. what: their examples, and why not all can be held out.
+
+    Raises:
+        InputError: there are too few.
+    """
+    lengths = [len(each) for each in files]
+    wanted = amounts.counts(sum(lengths))
+    parts = drawn_parts(list(chain.from_iterable(files)), wanted)
+    if sum(wanted) >= sum(lengths) or not all(has_parts(parts, wanted)):
         raise InputError(
-            f"{names}: data.hold_out: cannot hold out {sum(wanted):,} of {sum(lengths):,} examples, as each label "
-            "keeps one for training. Hold out fewer, or name files for data.validation and data.test."
+            f"{names}: data.hold_out: cannot hold out {sum(wanted):,} of {sum(lengths):,} {what}. Hold out fewer, or "
+            "name files for data.validation and data.test."
         )
-    return LabelledSplit(tuple(np.split(parts, np.cumsum(lengths)[:-1])))
+    return tuple(np.split(parts, np.cumsum(lengths)[:-1]))
+
+
+def has_parts(parts: Parts, wanted: tuple[int, int], share: float = 0.0) -> list[bool]:
+    """Whether validation and test have an example each where they are wanted, and more than this share of them."""
+    found = [int((parts == part).sum()) for part in (VALIDATION, TEST)]
+    return [not goal or count > share * goal for count, goal in zip(found, wanted, strict=True)]
 
 
 def hash_of(text: str) -> int | None:
@@ -79,7 +97,7 @@ def hash_of(text: str) -> int | None:
     return text_hash(same) if same else None
 
 
-def drawn_parts(examples: Sequence[tuple[int | None, str]], counts: tuple[int, int]) -> Parts:
+def drawn_parts(examples: Sequence[Example], counts: tuple[int, int]) -> Parts:
     """The part of each example, as (hash of its text, label).
 
     Args:
@@ -96,7 +114,7 @@ def drawn_parts(examples: Sequence[tuple[int | None, str]], counts: tuple[int, i
     return np.array([chosen.get(key, TRAIN) for key, _ in examples], np.uint8)
 
 
-def _groups(examples: Iterable[tuple[int | None, str]]) -> dict[str, list[Group]]:
+def _groups(examples: Iterable[Example]) -> dict[str, list[Group]]:
     """The texts of each label, in the order of their hashes."""
     labels = defaultdict[int, Counter[str]](Counter)
     for key, label in examples:

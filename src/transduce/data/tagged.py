@@ -6,6 +6,7 @@ U+00A0.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -92,15 +93,24 @@ class TaggedFile(Config):
 
 
 class TaggedTexts(NamedTuple):
-    """The texts of a file, and in sentences what was done with their labels and words."""
+    """The texts of a file, and in sentences what was done with their labels and words.
+
+    documents: which one each text is of, counted from 1; 0 where the file marks none.
+    """
 
     examples: list[Example]
     notes: list[str]
+    documents: Sequence[int] = ()
 
     @property
     def labels(self) -> Counter[str]:
         """How many words have each."""
         return Counter(label for _, _, labels in self.examples for label in labels.split(" "))
+
+    def only(self, chosen: Iterable[bool]) -> "TaggedTexts":
+        """The texts that are chosen; one truth value a text."""
+        kept = list(compress(zip(self.examples, self.documents, strict=True), chosen))
+        return TaggedTexts([example for example, _ in kept], self.notes, [document for _, document in kept])
 
 
 def read_tagged(file: TaggedFile, root: Path, unit: Unit = "word", scheme: Scheme | None = None) -> TaggedTexts:
@@ -118,7 +128,7 @@ def read_tagged(file: TaggedFile, root: Path, unit: Unit = "word", scheme: Schem
     named = {label for row in rows for label in row.labels}
     target = scheme or scheme_of(named)
     problems, notes = Problems(path), Notes(path, scheme_of(named), target)
-    examples = []
+    examples, documents = [], []
     for row in rows:
         if target != "none" and (wrong := next((each for each in row.labels if not LABEL.match(each)), None)):
             problems.add(row.line, f'expected labels of the scheme {target}, such as B-PER or O; got "{wrong[:40]}".')
@@ -126,8 +136,9 @@ def read_tagged(file: TaggedFile, root: Path, unit: Unit = "word", scheme: Schem
         made = notes.noted(_cut(_plain(row, notes), unit, notes), file.format_name == "conll")
         if made.words:
             examples.append((row.line, " ".join(made.words), " ".join(made.labels)))
+            documents.append(row.document)
     problems.check()
-    return TaggedTexts(examples, notes.told())
+    return TaggedTexts(examples, notes.told(), documents)
 
 
 def _rows(file: TaggedFile, path: Path, unit: str, scheme: Scheme | None) -> Iterator[TaggedRow]:

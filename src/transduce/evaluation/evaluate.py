@@ -17,6 +17,7 @@ from transduce.data.tags import addressed, require_language
 from transduce.evaluation.result import EvaluatedSystem, Evaluation, PairedComparison
 from transduce.evaluation.texts import Files, Texts, read_files
 from transduce.inference.likelihood import Likelihood
+from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import count_unfinished
 from transduce.inference.protocols import Advance
 from transduce.inference.sentences import Split
@@ -99,14 +100,11 @@ def _judge(
     lines: list[str] = []
     if "source" in pipeline.task.columns:
         start = time.monotonic()
-        outputs = pipeline.predict(
-            texts.sources,
-            split=settings.split,
-            batch_size=settings.batch_size,
-            advance=advance,
-            **dict(settings.search),
-        )
+        how = PredictionOptions(settings.batch_size, settings.split, advance=advance, search=dict(settings.search))
+        outputs = pipeline.predict_all(texts.sources, how)
         report["seconds"] = round(time.monotonic() - start, 2)
+        if cut := [each.cut.read for each in outputs if each.cut]:
+            report["cut"] = {"count": len(cut), "texts": len(outputs), "room": max(cut)}
         if pipeline.searches:
             report["search"] = {**pipeline.recipe.search.model_dump(mode="json", exclude_none=True), **settings.search}
             report["unfinished"] = count_unfinished(outputs)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from transduce.core.templates import render
 from transduce.inference.familiarity import InputFamiliarity
-from transduce.inference.prediction import unfinished_line
+from transduce.inference.prediction import cut_line, unfinished_line
 from transduce.interpret.score_tables import groups_table, with_interval
 from transduce.runtime.console import make_console
 
@@ -100,6 +100,8 @@ def _compared(report: Report) -> Iterator[str | Table]:
 def _details(report: Report, name: str, groups: str, counts: str) -> Iterator[str | Table]:
     if count := report.get("unfinished"):
         yield f"{name}{unfinished_line(count)}"
+    if cut := report.get("cut"):
+        yield f"{name}{cut_line(**cut)}"
     if count := report.get("several_sentences"):
         yield (
             f"{name}inputs of several sentences, which are read whole here: {count:,}. `predict` reads them sentence "

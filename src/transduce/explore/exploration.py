@@ -10,6 +10,7 @@ the picture.
 
 import base64
 import io
+import math
 import wave
 from collections.abc import Collection
 from typing import Any
@@ -21,6 +22,8 @@ from torch import Tensor, nn
 from transduce.core.errors import InputError
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
+from transduce.data.columns.word_labels import WordLabels
+from transduce.data.columns.words import Words
 from transduce.data.speech.audio import name_of
 from transduce.data.speech.filterbank import SHIFT, WINDOW
 from transduce.data.tags import leading_tags
@@ -152,13 +155,17 @@ def _all_sentences(pipeline: Pipeline, text: str, sentence: int, search: dict[st
 
 
 def alternatives(next_TV: Tensor, column: Column) -> list[list[dict[str, Any]]]:
-    """The most likely tokens at each position, best first, with their log-probabilities by the full softmax."""
+    """The most likely tokens at each position, best first, with their log-probabilities by the full softmax.
+
+    What is impossible there, as a label that a scheme forbids, is left out.
+    """
     found = next_TV.topk(min(ALTERNATIVES, next_TV.shape[1]))
     rows = zip(found.values.tolist(), found.indices.tolist(), strict=True)
     return [
         [
             {"token": token, "log_probability": value}
             for token, value in zip(column_tokens(column, ids), values, strict=True)
+            if value > -math.inf
         ]
         for values, ids in rows
     ]
@@ -187,9 +194,20 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, max_wei
     else:
         writes = pipeline.task.columns["target"]
         ids = list(writes.encode([target])[0]) if isinstance(target, str) else writes.ids(target)
+        _check_labels(pipeline, text, ids)
         given = Given(source_ids(pipeline.task, text), ids)
     check_size(pipeline, given, max_weights)
     return given
+
+
+def _check_labels(pipeline: Pipeline, text: str, ids: list[int]) -> None:
+    """Raises InputError for other labels of words than one known label for each."""
+    reads, labels = pipeline.task.columns.get("source"), pipeline.task.columns["target"]
+    if not isinstance(reads, Words) or not isinstance(labels, WordLabels):
+        return
+    words = len(reads.bounds(text))
+    if len(ids) != words or len(labels.labels) in ids:
+        raise InputError(f"target: expected {words} labels, one for each word, among those of the model; got others.")
 
 
 def check_text(pipeline: Pipeline, text: str, written: bool = False) -> None:

@@ -31,7 +31,7 @@ from transduce.layers.residual import Residual
 
 SETTINGS = {
     MultiHeadAttention: ("heads", "key_value_heads", "head_width", "can_share"),
-    Rotary: ("head_width",),
+    Rotary: ("head_width", "base", "scaling"),
     Residual: ("placement",),
     LayerNorm: ("eps",),
     FeedForward: ("activation",),

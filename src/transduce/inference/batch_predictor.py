@@ -8,6 +8,7 @@ import torch
 
 from transduce.core.padded import map_tree
 from transduce.data.columns import Column
+from transduce.data.columns.protocols import TextCut
 from transduce.inference.batches import by_length
 from transduce.inference.protocols import Advance
 
@@ -50,10 +51,16 @@ def outputs_of(
     run: Callable[[Any], Iterable[Output]],
     batch_size: int,
     advance: Advance | None,
-) -> list[Output]:
-    """What `run` makes of each text, as the column reads it. Raises InputError for texts that it cannot read."""
-    rows = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
-    return predict_in_batches(model, rows, reads.collate_texts, run, map(len, rows), batch_size, counting(advance))
+) -> tuple[list[Output], list[TextCut | None]]:
+    """What `run` makes of each text, as the column reads it, and what was read of each that is too long.
+
+    Raises:
+        InputError: texts that the column cannot read.
+    """
+    whole = [ids if isinstance(ids, np.ndarray) else np.asarray(ids, np.int32) for ids in reads.encode(texts)]
+    rows, done = [reads.fitted(row) for row in whole], counting(advance)
+    found = predict_in_batches(model, rows, reads.collate_texts, run, map(len, rows), batch_size, done)
+    return found, [reads.cut_of(row) for row in whole]
 
 
 def counting(advance: Advance | None) -> Done | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from transduce.data.columns import Columns
 from transduce.inference.batch_predictor import outputs_of
-from transduce.inference.prediction import Prediction
+from transduce.inference.prediction import Prediction, cut_details
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
 
@@ -24,8 +24,8 @@ class EmbeddingPrediction(Prediction):
         return f"EmbeddingPrediction({self.source!r}, {len(self.vector)} numbers)"
 
     def details(self) -> dict[str, Any]:
-        """The numbers."""
-        return {"vector": list(self.vector)}
+        """The numbers, and how much was read of a text that was cut."""
+        return {"vector": list(self.vector), **cut_details(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -51,8 +51,9 @@ class EmbeddingPredictor:
         def run(inputs: Any) -> Any:
             return model.embed_text(inputs).float().cpu().numpy()
 
-        found = outputs_of(model, self.columns["source"], texts, run, batch_size, advance)
+        found, cuts = outputs_of(model, self.columns["source"], texts, run, batch_size, advance)
+        said = [self.columns["target"].decode(row) for row in found]
         return [
-            EmbeddingPrediction(text, self.columns["target"].decode(row), 0.0, 0.0, (), (), vector=tuple(row.tolist()))
-            for text, row in zip(texts, found, strict=True)
+            EmbeddingPrediction(text, line, 0.0, 0.0, (), (), vector=tuple(row.tolist()), cut=cut)
+            for text, line, row, cut in zip(texts, said, found, cuts, strict=True)
         ]

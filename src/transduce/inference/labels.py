@@ -11,8 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from transduce.data.columns import Columns
+from transduce.data.columns.protocols import TextCut
 from transduce.inference.batch_predictor import outputs_of
-from transduce.inference.prediction import Prediction
+from transduce.inference.prediction import Prediction, cut_details
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
 
@@ -37,8 +38,8 @@ class LabelPrediction(Prediction):
         return f"LabelPrediction({self.label!r}, probability={self.probabilities[self.label]:.4g})"
 
     def details(self) -> dict[str, Any]:
-        """The probability of each label."""
-        return {"probabilities": self.probabilities}
+        """The probability of each label, and how much was read of a text that was cut."""
+        return {"probabilities": self.probabilities, **cut_details(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -68,8 +69,8 @@ class LabelPredictor:
             return normed_BC.tolist()
 
         together = self.together(batch_size, len(texts))
-        found = outputs_of(model, self.columns["source"], texts, run, together, advance)
-        made = (_prediction(text, names, row) for text, row in zip(texts, found, strict=True))
+        found, cuts = outputs_of(model, self.columns["source"], texts, run, together, advance)
+        made = (_prediction(*each, names) for each in zip(texts, found, cuts, strict=True))
         return [self.completed(each, model, names) for each in made]
 
     def shown(self, text: str) -> str:
@@ -85,12 +86,14 @@ class LabelPredictor:
         return made
 
 
-def _prediction(text: str, names: Sequence[str], log_probabilities: Sequence[float]) -> LabelPrediction:
+def _prediction(
+    text: str, log_probabilities: Sequence[float], cut: TextCut | None, names: Sequence[str]
+) -> LabelPrediction:
     likeliest = sorted(range(len(names)), key=lambda each: -log_probabilities[each])
     probabilities = {names[each]: float(np.exp(log_probabilities[each])) for each in likeliest}
 
     def one(label: str, score: float) -> LabelPrediction:
-        return LabelPrediction(text, label, score, score, (label,), (score,), probabilities=probabilities)
+        return LabelPrediction(text, label, score, score, (label,), (score,), probabilities=probabilities, cut=cut)
 
     listed = tuple(one(names[each], log_probabilities[each]) for each in likeliest[:LISTED])
     return replace(listed[0], alternatives=listed)

@@ -3,13 +3,16 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.phrases import Phrases, held, lacking
+
+if TYPE_CHECKING:
+    from transduce.data.columns.protocols import TextCut
 
 
 class SpokenSegment(NamedTuple):
@@ -36,6 +39,7 @@ class Prediction:
     unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
         read; None = its file does not say.
     segments: of a recording, what is said in each part that the model heard at once; () = it is text.
+    cut: what of the source was read, where it has more tokens than the model has positions; None = all of it.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
     picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
@@ -52,6 +56,7 @@ class Prediction:
     unseen: float | None = None
     lattice: Lattice | None = None
     segments: tuple[SpokenSegment, ...] = ()
+    cut: "TextCut | None" = None
     alternatives: tuple["Prediction", ...] = ()
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
     picture: Callable[["Prediction"], str] | None = field(default=None, repr=False, compare=False)
@@ -149,7 +154,7 @@ class Prediction:
     @property
     def seen(self) -> tuple[int, ...] | None:
         """The places of the source's tokens that the model read at once, end tokens included; None = all of them."""
-        return None
+        return None if self.cut is None else tuple(place for part in self.cut.seen for place in range(*part))
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -163,7 +168,7 @@ class Prediction:
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
-        left_out = ("alternatives", "attend", "picture", *(["unseen"] if self.unseen is None else []))
+        left_out = ("alternatives", "attend", "picture", "cut", *(["unseen"] if self.unseen is None else []))
         return {name: value for name, value in values.items() if name not in left_out and value != []}
 
 
@@ -181,6 +186,33 @@ def unmet(phrases: Phrases | None, text: str) -> tuple[str, ...]:
 def count_unfinished(predictions: Iterable[Prediction]) -> int:
     """How many outputs were cut off at their limit."""
     return sum(not each.ended for each in predictions)
+
+
+def refuse_cut(predictions: Sequence[Prediction], first: int = 0) -> None:
+    """Raises InputError for texts that were cut, naming their lines, of which the first has this number from 0."""
+    cuts = [(first + place, each.cut) for place, each in enumerate(predictions, 1) if each.cut]
+    if cuts:
+        raise InputError(
+            f"line {line}: {cut.tokens} tokens, the model reads {cut.read} at most: shorten it." for line, cut in cuts
+        )
+
+
+def cut_lines(predictions: Sequence[Prediction]) -> list[str]:
+    """What to tell of the texts that were cut, in a line; [] = of none."""
+    found = [each.cut for each in predictions if each.cut is not None]
+    return [cut_line(len(found), len(predictions), max(each.read for each in found))] if found else []
+
+
+def cut_line(count: int, texts: int, room: int) -> str:
+    """What to tell of `count` of so many texts, of which the model has room for so many tokens."""
+    were = "was" if count == 1 else "were"
+    return f"{count:,} of {texts:,} texts {were} cut to {room:,} tokens, the most that this model reads."
+
+
+def cut_details(prediction: Prediction) -> dict[str, Any]:
+    """Of a text that was cut, how many tokens it has, and how many of them were read, for JSON."""
+    cut = prediction.cut
+    return {} if cut is None else {"cut": {"tokens": cut.tokens, "read": cut.read}}
 
 
 def unfinished_line(count: int) -> str:

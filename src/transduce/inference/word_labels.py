@@ -7,8 +7,9 @@ Shapes: B texts of a batch, N words, C labels.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import exp
 from typing import Any, NamedTuple
 
@@ -52,16 +53,33 @@ class Entity(NamedTuple):
     probability: float
 
 
+class LabelTable(NamedTuple):
+    """The probability of each of C labels at each of N words; of a CRF the scores of neighbouring labels, else None."""
+
+    labels: tuple[str, ...]
+    probability_NC: Tensor
+    chain: Chain | None
+
+
 @dataclass(frozen=True, repr=False)
 class WordLabelPrediction(Prediction):
     """A label for each word of a text; `text` is the labels with a space between.
 
     tokens: the labels. token_log_probabilities: of each, given those before; they sum to `log_probability`.
     words: of the text, in their order. entities: the spans that the labels say; none where they say none.
+    labels: all that the model knows. scheme: whether and how these say spans.
+    table: the probability of every label, computed when asked; None = nobody knows the model.
     """
 
     words: tuple[LabelledWord, ...] = ()
     entities: tuple[Entity, ...] = ()
+    labels: tuple[str, ...] = ()
+    scheme: str = "none"
+    table: Callable[[], LabelTable] | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied to other processes: no model."""
+        return {**super().__getstate__(), "table": None}
 
     def __repr__(self) -> str:
         return f"WordLabelPrediction({self.text!r})"
@@ -130,7 +148,16 @@ class WordLabelPredictor:
         """
 
         found = self._best(model, self._scores(model, texts, batch_size, advance), batch_size)
-        return [self._prediction(text, each) for text, each in zip(texts, found, strict=True)]
+        made = zip(texts, found, strict=True)
+        return [replace(self._prediction(*each), table=partial(self._table, model, each[0])) for each in made]
+
+    def _table(self, model: Any, text: str) -> LabelTable:
+        """The probabilities by themselves; with a CRF, its marginals."""
+        [scores_NC], chain = self._scores(model, [text], 1, None), _chain(model)
+        if not len(scores_NC):
+            return LabelTable(self.names, scores_NC, chain if model.crf else None)
+        normed_1NC = _normed(model, scores_NC[None], torch.tensor([len(scores_NC)]), chain)
+        return LabelTable(self.names, normed_1NC[0].exp(), chain if model.crf else None)
 
     def _best(self, model: Any, scores: Sequence[Tensor], batch_size: int) -> list["Row"]:
         """The likeliest labels of each text, of which these are the scores (N, C)."""
@@ -142,8 +169,7 @@ class WordLabelPredictor:
                 scores_BNC = pad_sequence([scores[place] for place in taken], batch_first=True)
                 ids_BN = best_rows(scores_BNC, length_B, chain)
                 terms_BN = _terms(model, scores_BNC, ids_BN, length_B, chain)
-                normed_BNC = log_marginals(scores_BNC, length_B, chain) if model.crf else scores_BNC.log_softmax(2)
-                own_BN = normed_BNC.gather(2, ids_BN[..., None])[..., 0].exp()
+                own_BN = _normed(model, scores_BNC, length_B, chain).gather(2, ids_BN[..., None])[..., 0].exp()
                 rows = zip(taken, length_B, *(each.tolist() for each in (ids_BN, terms_BN, own_BN)), strict=True)
                 found |= {place: Row(ids[:n], terms[:n], own[:n]) for place, n, ids, terms, own in rows}
         return [found[place] for place in range(len(scores))]
@@ -189,13 +215,16 @@ class WordLabelPredictor:
             start, end = bounds[first][0], bounds[last - 1][1]
             entities.append(Entity(kind, text[start:end], start, end, exp(sum(terms[first:last]))))
         total = sum(terms)
-        return WordLabelPrediction(
-            text, " ".join(names), total, total, names, tuple(terms), words=words, entities=tuple(entities)
-        )
+        made = WordLabelPrediction(text, " ".join(names), total, total, names, tuple(terms), words=words)
+        return replace(made, entities=tuple(entities), labels=self.names, scheme=self._scheme)
+
+    @property
+    def _scheme(self) -> str:
+        return str(self.columns["target"].scheme)  # type: ignore[attr-defined]
 
     def _spans(self, names: Sequence[str]) -> list[Any]:
         """The spans that labels of a scheme say."""
-        return spans_of(names) if self.columns["target"].scheme != "none" else []  # type: ignore[attr-defined]
+        return spans_of(names) if self._scheme != "none" else []
 
     def _scores(self, model: Any, texts: Sequence[str], batch_size: int, advance: Advance | None) -> list[Tensor]:
         """The scores (N, C) of the words of each text, in fp64, on the processor."""
@@ -258,6 +287,11 @@ def _terms(model: Any, scores_BNC: Tensor, ids_BN: Tensor, length_B: Tensor, cha
     if model.crf:
         return log_likelihood_terms(scores_BNC, ids_BN, length_B, chain)
     return scores_BNC.log_softmax(2).gather(2, ids_BN[..., None])[..., 0]
+
+
+def _normed(model: Any, scores_BNC: Tensor, length_B: Tensor, chain: Chain) -> Tensor:
+    """(B, N, C): the log-probability of each label by itself."""
+    return log_marginals(scores_BNC, length_B, chain) if model.crf else scores_BNC.log_softmax(2)
 
 
 def _chain(model: Any) -> Chain:

@@ -16,6 +16,8 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.core.padded import Padded
+from transduce.data.columns.text_pair import TextPair
+from transduce.data.columns.words import Words
 from transduce.interop.parity import Text
 from transduce.layers.text_encoder import pooled
 
@@ -92,8 +94,18 @@ def _text(pipeline: "Pipeline", line: str) -> dict[str, Any]:
     return {"text": line}
 
 
+def _texts(pipeline: "Pipeline", line: str) -> dict[str, Any]:
+    """One text, or a pair with a tab between."""
+    pair = isinstance(pipeline.task.columns["source"], TextPair)
+    return _question(pipeline, line) if pair else _text(pipeline, line)
+
+
 def _words(pipeline: "Pipeline", line: str) -> dict[str, Any]:
-    bounds = pipeline.task.columns["source"].bounds(line)  # type: ignore[attr-defined]
+    column = pipeline.task.columns["source"]
+    assert isinstance(column, Words)
+    if column.spaced:  # words are read as they stand in the text
+        return _text(pipeline, line)
+    bounds = column.bounds(line)
     return {"text": [line[start:end] for start, end in bounds], "is_split_into_words": True}
 
 
@@ -107,9 +119,15 @@ KINDS = {
         "AutoModelForSequenceClassification",
         lambda model, inputs: model.classify(inputs).softmax(-1),
         lambda found, inputs, config: found.logits.softmax(-1),
-        _text,
+        _texts,
     ),
     "text_encoding": Compared("AutoModel", lambda model, inputs: model.embed_text(inputs), _vector, _text, False),
+    "masked_language_modelling": Compared(
+        "AutoModelForMaskedLM",
+        lambda model, inputs: model.predict_masked(inputs.pieces, inputs.pieces.mask()).softmax(-1),
+        lambda found, inputs, config: found.logits[0].softmax(-1),
+        _text,
+    ),
     "tagging": Compared(
         "AutoModelForTokenClassification",
         lambda model, inputs: model.classify(inputs)[0].softmax(-1),

@@ -60,6 +60,7 @@ HAS: dict[str, tuple[Any, ...]] = {
     "normalizer": ("softmax",),
     "pattern": ("full",),
     "positions": ("tensor2tensor", "none"),
+    "query_key_norm": (False,),
     "first_position": (0,),
     "encoder_positions": (None,),
     "encoder_max_length": (None,),

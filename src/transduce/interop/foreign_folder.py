@@ -153,6 +153,10 @@ class ForeignTensors:
         self._missing.append(names[0])
         return Tensor()
 
+    def spare(self, *names: str) -> None:
+        """These say again what another tensor says, where they are there."""
+        self._taken.update(names)
+
     def left(self) -> list[str]:
         """The names of those that were not taken, in order; missing ones are refused.
 

@@ -75,7 +75,7 @@ def columns_of(folder: ForeignFolder, kind: str, size: int, languages: Languages
     before, after, begins = _around(folder, kind, tokenizer, languages)
     if list(begins) == tokenizer.tokens([tokenizer.start]):
         begins = ()
-    never = _never(folder, tokenizer)
+    never = never_of(folder, tokenizer)
     source = Tokens(tokenizer, ends=True, before=before, after=after)
     return ColumnPair(source, Tokens(tokenizer, starts=True, ends=True, before=begins, never=never))
 
@@ -172,8 +172,8 @@ def language_token(tokenizer: Tokenizer, side: str, code: str) -> str:
     return found[0]
 
 
-def _never(folder: ForeignFolder, tokenizer: Tokenizer) -> tuple[str, ...]:
-    """Tokens that the settings of generation rule out."""
+def never_of(folder: ForeignFolder, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The tokens that the settings of generation rule out."""
     listed: list[Any] = [folder.generated(key) for key in ("suppress_tokens", "bad_words_ids")]
     flat: list[int] = []
     for each in listed:

@@ -7,15 +7,16 @@
 | `electra` | the same; narrow embeddings are widened | the same | the same with gelu |
 | `roberta`, `xlm-roberta`, `camembert` | learned, from row 2 | `<s> x </s>` | the same with tanh |
 
-A folder with a head for labels of texts becomes a classifier, one for labels of words a `tagger`, and one for spans a
-`span_reader`. Any other becomes a `sentence_encoder`, whose head is left out, which is told.
+A folder with a head for labels of texts becomes a classifier, one for labels of words a `tagger`, one for spans a
+`span_reader`, and one for hidden words a `masked_language_model`. Any other becomes a `sentence_encoder`, whose head is
+left out, which is told.
 
 Shapes: D model width, T positions, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -24,13 +25,16 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
+from transduce.data.columns.masked_text import MaskedText
 from transduce.data.columns.question_context import QuestionContext
 from transduce.data.columns.span import Span
+from transduce.data.columns.text_pair import TextPair
 from transduce.data.columns.text_vector import TextVector
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.word_labels import WordLabels
 from transduce.data.columns.words import Words
 from transduce.data.structures.label_schemes import scheme_of
+from transduce.data.tokenizers.text_ids import ABSENT
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import ACTIVATIONS, Weights, affine
@@ -39,7 +43,19 @@ from transduce.interop.import_tokenizer import LARGEST, json_of, of_bytes, of_wo
 from transduce.interop.imported_file import imported_file
 
 AROUND = 2  # positions of tokens around a text
+PAIRS = {"train": [{"file": "unknown", "text": [0, 1], "label": 2}]}  # two texts and a label a line
 POSITION_IDS = "embeddings.position_ids"  # a buffer: the numbers from 0
+
+
+class MaskedHead(NamedTuple):
+    """The tensors of a head that predicts hidden words: its linear map, its norm, and below what its bias is."""
+
+    dense: str
+    norm: str
+    bias: str
+
+
+OF_BERT = MaskedHead("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions")
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,7 @@ class Names:
 
     width .. heads: keys of the config. positions: the row of the first position.
     layer: of layer N. query .. outer_norm: within it. pooler, output: of a classifier's head, below the prefix or not.
+    masked: of the head that predicts hidden words.
     """
 
     width: str = "hidden_size"
@@ -69,11 +86,21 @@ class Names:
     outer_norm: str = "output.LayerNorm"
     pooler: tuple[str, str] = ("pooler.dense", "tanh")
     classifier: str = "classifier"
+    masked: MaskedHead = OF_BERT
 
 
 BERT = Names()
-ROBERTA = Names(positions=2, pooler=("classifier.dense", "tanh"), classifier="classifier.out_proj")
-ELECTRA = Names(pooler=("classifier.dense", "gelu"), classifier="classifier.out_proj")
+ROBERTA = Names(
+    positions=2,
+    pooler=("classifier.dense", "tanh"),
+    classifier="classifier.out_proj",
+    masked=MaskedHead("lm_head.dense", "lm_head.layer_norm", "lm_head"),
+)
+ELECTRA = Names(
+    pooler=("classifier.dense", "gelu"),
+    classifier="classifier.out_proj",
+    masked=MaskedHead("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
+)
 DISTILBERT = Names(
     width="dim",
     layers="n_layers",
@@ -92,6 +119,7 @@ DISTILBERT = Names(
     outer="ffn.lin2",
     outer_norm="output_layer_norm",
     pooler=("pre_classifier", "relu"),
+    masked=MaskedHead("vocab_transform", "vocab_layer_norm", "vocab_projector"),
 )
 FAMILIES = {
     "bert": BERT,
@@ -105,26 +133,33 @@ FAMILIES = {
 PREFIXES = ("", "bert.", "distilbert.", "electra.", "roberta.")
 
 
-def read_encoder(folder: ForeignFolder, name: str, origin: dict[str, Any]) -> tuple[ModelFile, list[str]]:
+def read_encoder(
+    folder: ForeignFolder, name: str, origin: Callable[[], dict[str, Any]], pairs: bool = False
+) -> tuple[ModelFile, list[str]]:
     """The model file of a folder with an encoder, and what is to be told of it.
 
     Args:
         name: of the recipe that is written into the file.
-        origin: its provenance.
+        origin: gives its provenance, which takes long: every file is read.
+        pairs: of a classifier: whether it reads pairs of texts, which its folder does not say.
 
     Raises:
-        InputError: settings that our encoders do not have; tensors are missing, or are not known; no tokenizer.
+        InputError: settings that our encoders do not have; tensors are missing, or are not known; no tokenizer; pairs
+            for what is no classifier of texts.
     """
+    if pairs and not _has_head(folder, "ForSequenceClassification"):
+        raise InputError(f"{folder.path}: pairs of texts are read by classifiers of texts; this is another model.")
     kind = folder.get("model_type", str)
     names, tensors = FAMILIES[kind], folder.tensors()
     table, weights = _encoder(folder, tensors, names)
-    source = _source(_tokenizer(folder, kind, weights["source_embedding.weight"].shape[0]), twice=names is ROBERTA)
+    tokenizer = _tokenizer(folder, kind, weights["source_embedding.weight"].shape[0])
+    source = _source(tokenizer, TextPair if pairs else Tokens, twice=names is ROBERTA)
     head = _head(folder, tensors, weights, source, table)
     left = sorted({each.partition(".")[0] for each in tensors.left() if not each.endswith(POSITION_IDS)})
     data = {"train": [{"file": "unknown"}], **head.data}
     recipe = {"name": name, "task": head.task, "data": data, "model": {**table, **head.model}}
     notes = [f"left out: {', '.join(left)}, which this model does not need."] if left else []
-    return imported_file(recipe, weights, {"source": head.source, "target": head.target}, origin), notes
+    return imported_file(recipe, weights, {"source": head.source, "target": head.target}, origin()), notes
 
 
 @dataclass(frozen=True)
@@ -146,7 +181,8 @@ def _head(
     limits = {"filters": {"max_tokens": longest, "max_ratio": 1_000_000}}
     if _has_head(folder, "ForSequenceClassification"):
         model = _classifier(folder, tensors, weights)
-        return EncoderHead({"kind": "classification"}, limits, model, source, Label(_labels(folder)))
+        data = {**limits, **(PAIRS if isinstance(source, TextPair) else {})}
+        return EncoderHead({"kind": "classification"}, data, model, source, Label(_labels(folder)))
     if _has_head(folder, "ForTokenClassification"):
         affine(tensors, weights, "classifier", "output")
         words, labels, model = _words(source), _labels(folder), {"kind": "tagger", "crf": False}
@@ -155,19 +191,25 @@ def _head(
     if _has_head(folder, "ForQuestionAnswering"):
         reads = QuestionContext(source.tokenizer, ends=True, before=source.before, between=source.between)
         return EncoderHead(_windows(longest), {}, _pointer(tensors, weights), reads, Span())
+    if _predicts_masked(folder, tensors, source):
+        masked = MaskedText(source.tokenizer, ends=True, before=source.before, between=source.between)
+        task = {"kind": "masked_language_modelling", "context": max(2, longest)}
+        data = {"train": [{"text": "unknown"}]}
+        return EncoderHead(task, data, _masked(folder, tensors, weights), masked, Tokens(source.tokenizer, ends=True))
     return EncoderHead({"kind": "text_encoding"}, limits, _pooling(folder), source, TextVector(table["d_model"]))
 
 
-def _source(tokenizer: Tokenizer, twice: bool) -> Tokens:
+def _source(tokenizer: Tokenizer, column: type[Tokens], twice: bool) -> Tokens:
     """What is read, a token before it. twice: two end tokens stand between texts."""
     start, end = tokenizer.tokens([tokenizer.start, tokenizer.end])
-    return Tokens(tokenizer, ends=True, before=(start,), between=(end, end) if twice else ())
+    return column(tokenizer, ends=True, before=(start,), between=(end, end) if twice else ())
 
 
 def _words(source: Tokens) -> Words:
     """The words of raw text, punctuation apart, as such models saw it in training."""
     end = tuple(source.tokenizer.tokens([source.end]))
-    return Words(source.tokenizer, before=source.before, after=end, unit="split")
+    tokenizer = source.tokenizer
+    return Words(tokenizer, before=source.before, after=end, unit="split", spaced=tokenizer.spaces_words)
 
 
 def _scheme(labels: Sequence[str]) -> str:
@@ -179,6 +221,31 @@ def _scheme(labels: Sequence[str]) -> str:
 
 def _has_head(folder: ForeignFolder, name: str) -> bool:
     return any(str(each).endswith(name) for each in folder.get("architectures", list, []))
+
+
+def _predicts_masked(folder: ForeignFolder, tensors: ForeignTensors, source: Tokens) -> bool:
+    """Whether there is a head for hidden words, with a norm and gelu as ours has, and a token that hides them."""
+    names = FAMILIES[folder.get("model_type", str)]
+    known = folder.get(names.activation, str, "gelu") == "gelu" and source.tokenizer.mask != ABSENT
+    wanted = any(_has_head(folder, name) for name in ("ForMaskedLM", "ForPreTraining"))
+    return wanted and known and f"{names.masked.dense}.weight" in tensors
+
+
+def _masked(folder: ForeignFolder, tensors: ForeignTensors, weights: Weights) -> dict[str, Any]:
+    """The [model] keys of a model that predicts hidden words, whose head is put among the weights.
+
+    Raises:
+        InputError: its output is not the matrix of its embeddings.
+    """
+    head = FAMILIES[folder.get("model_type", str)].masked
+    affine(tensors, weights, head.dense, "prediction.dense")
+    affine(tensors, weights, head.norm, "prediction.norm")
+    weights["prediction.bias"] = tensors.take(f"{head.bias}.bias", f"{head.bias}.decoder.bias")
+    tensors.spare(f"{head.bias}.decoder.bias", f"{head.bias}.bias")
+    for name in (f"{head.bias}.decoder.weight", f"{head.bias}.weight"):
+        if name in tensors and not torch.equal(tensors.take(name), weights["source_embedding.weight"]):
+            raise InputError(f"{folder.path}: {name}: expected the matrix of the embeddings, as such models have it.")
+    return {"kind": "masked_language_model"}
 
 
 def _windows(longest: int) -> dict[str, Any]:
@@ -303,6 +370,12 @@ def _labels(folder: ForeignFolder) -> tuple[str, ...]:
 
 
 def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
+    """The folder's, which puts a space before a text where the settings of the tokenizer say so."""
+    found, spaces = _cutter(folder, kind, size), folder.tokenizer.get("add_prefix_space")
+    return found.spacing_texts(spaces) if isinstance(spaces, bool) else found
+
+
+def _cutter(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
     path = folder.path
     if (path / "tokenizer.json").is_file():
         return tokenizer_file(path / "tokenizer.json", size)

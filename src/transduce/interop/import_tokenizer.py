@@ -208,7 +208,7 @@ def of_bytes(folder: Path, size: int) -> Tokenizer:
         InputError: a file is missing, or is not what it should be.
     """
     vocabulary = named_ids(folder / "vocab.json")
-    special = [name for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>") if name in vocabulary]
+    special = [name for name in ("<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>") if name in vocabulary]
     byte_level = {"add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     table = {
         "version": "1.0",

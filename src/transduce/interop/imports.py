@@ -6,6 +6,7 @@ Shapes: V vocabulary, D model width.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from transduce.data.columns.tokens import Tokens
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
-from transduce.interop.import_encoder import FAMILIES, read_encoder
+from transduce.interop.import_decoder import FAMILIES as DECODERS
+from transduce.interop.import_decoder import read_decoder
+from transduce.interop.import_encoder import FAMILIES as ENCODERS
+from transduce.interop.import_encoder import read_encoder
 from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
 from transduce.interop.import_t5 import read_t5
 from transduce.interop.import_whisper import is_whisper_ctranslate2, read_whisper, read_whisper_ctranslate2
@@ -57,7 +61,7 @@ class Imported:
     """A model file of ours, and what it came from.
 
     kind: of the format, for people. has_engine: whether something here runs the original. is_encoder: it reads texts
-        and writes none. is_speech: it hears recordings. notes: what is to be told.
+        and writes none. is_decoder: it goes on with texts. is_speech: it hears recordings. notes: what is to be told.
     """
 
     file: ModelFile
@@ -66,11 +70,14 @@ class Imported:
     languages: Languages
     has_engine: bool = True
     is_encoder: bool = False
+    is_decoder: bool = False
     is_speech: bool = False
     notes: tuple[str, ...] = ()
 
 
-def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES) -> Imported:
+def read_foreign(
+    path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES, pairs: bool = False
+) -> Imported:
     """The model at `path`: a folder of Hugging Face, one of CTranslate2 with Whisper, or Marian's `.npz`.
 
     Args:
@@ -78,6 +85,7 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
             said and what is written.
         name: of the recipe that is written into the file.
         pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
+        pairs: of a classifier, that it reads pairs of texts.
 
     Raises:
         InputError: there is none, or it is none that can be read; all problems are told at once.
@@ -86,6 +94,8 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
         refuse_url(path)
         raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
     if path.is_file() and path.suffix == ".npz":
+        if pairs:
+            raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a translator.")
         table, weights, columns = read_marian_npz(path, pieces)
         return Imported(
             model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
@@ -99,14 +109,16 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     if is_whisper_ctranslate2(path):
         return _whisper(path, None, languages, name)
     folder = ForeignFolder(path)
-    kind, known = folder.get("model_type", str), [*KINDS, *FAMILIES, "whisper"]
+    kind, known = folder.get("model_type", str), [*KINDS, *ENCODERS, *DECODERS, "whisper"]
     if kind not in known:
         raise InputError(
             f'{path / "config.json"}: model_type = "{kind}" cannot be converted.{suggest(kind, known)} '
             f"Known: {', '.join(known)}."
         )
-    if kind in FAMILIES:
-        return _encoder(folder, kind, name)
+    if pairs and kind not in ENCODERS:
+        raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a {kind} model.")
+    if kind in ENCODERS or kind in DECODERS:
+        return _one_sided(folder, kind, name, pairs)
     if kind == "whisper":
         return _whisper(path, folder, languages, name)
     try:
@@ -118,12 +130,15 @@ def read_foreign(path: Path, languages: Languages, name: str, pieces: SentencePi
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
 
-def _encoder(folder: ForeignFolder, kind: str, name: str) -> Imported:
+def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
+    """An encoder or a decoder."""
+    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind)
     try:
-        file, notes = read_encoder(folder, name, provenance(folder.path, kind))
+        file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
     except (IndexError, RuntimeError) as error:
         raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), is_encoder=True, notes=tuple(notes))
+    roles = {"is_encoder": reads, "is_decoder": not reads}
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), **roles, notes=tuple(notes))
 
 
 def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, name: str) -> Imported:

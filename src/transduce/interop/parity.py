@@ -19,8 +19,8 @@ import torch
 from transduce.core.errors import InputError
 from transduce.core.folders import RESOLVED
 from transduce.data.corpus import read_pairs, read_tagged_pairs
-from transduce.data.hold_out import TEST, VALIDATION, part_of
-from transduce.data.pairs.pair_data import HELD_OUT, PairData
+from transduce.data.hold_out import HELD_OUT, TEST, VALIDATION, part_of
+from transduce.data.pairs.pair_data import PairData
 from transduce.inference.batches import by_length
 from transduce.metrics.evaluate import evaluate
 from transduce.metrics.score import Score

@@ -52,7 +52,7 @@ class SentencePieceTokenizer(Tokenizer):
     def ids(self, tokens: Sequence[str]) -> list[int]:
         return [int(self._processor.piece_to_id(token)) for token in tokens]
 
-    def offsets(self, text: str) -> list[tuple[int, int]]:
+    def offsets(self, text: str, masked: bool = False) -> list[tuple[int, int]]:
         """For each piece the characters [first, last) that it came from."""
         found = self._processor.encode(_without_surrogates(text), out_type="immutable_proto")
         return [(piece.begin, piece.end) for piece in found.pieces]

@@ -13,6 +13,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.text_to_text import NEVER, never_chosen, positions_of, target_of, text_problems
+from transduce.kernels.sinusoids import BASE
 from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
 from transduce.models.transformer import Transformer, TransformerConfig
@@ -28,6 +29,9 @@ PLAIN = {
     "encoder_max_length": None,
     "scale_embeddings": True,
     "head_width": None,
+    "rotary_base": BASE,
+    "rotary_scaling": None,
+    "query_key_norm": False,
     "zero_start": False,
 }
 """Keys of [model] with the value that exports expect; models that are made for others, or came from there, differ."""

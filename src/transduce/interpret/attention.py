@@ -30,6 +30,7 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.data.columns.tree_nodes import TreeNodes
+from transduce.data.columns.words import Words
 from transduce.data.speech.audio import name_of
 from transduce.inference.prediction import Prediction
 from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass
@@ -44,6 +45,7 @@ from transduce.interpret.token_spans import (
     read_whole,
     side,
     timed_side,
+    word_side,
     written_side,
 )
 from transduce.layers.ctc import again
@@ -309,6 +311,8 @@ def read_record(model: nn.Module, task: Task, record: Calls, texts: tuple[str, s
 def _source_side(source: Column, text: str, given: Given, layers: Sequence[Layer], before: int) -> Side:
     if isinstance(source, TreeNodes):
         return node_side(text)
+    if isinstance(source, Words):
+        return word_side(source, text)
     if not isinstance(source, Tokens):
         widths = [layer.weights.shape[-1] for layer in layers if layer.part.columns == "source"]
         return timed_side(name_of(text), source.tokens(given.source), widths[0] if widths else len(given.source))

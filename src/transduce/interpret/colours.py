@@ -14,6 +14,7 @@ RGB = tuple[float, float, float]  # red, green, blue, each 0..1
 LIGHTEST, DARKEST = 0.975, 0.27  # OKLab lightness at weight 0 and 1
 FIRST_HUE, LAST_HUE = 105.0, 272.0  # degrees: yellow to blue
 FIRST_CHROMA, LAST_CHROMA = 0.02, 0.085  # with more colour in the middle, as far as sRGB reaches
+FIRST_PASTEL, PASTEL_LIGHTNESS, PASTEL_CHROMA = 70.0, 0.87, 0.08
 
 HEADS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7A7A7A")
 
@@ -29,6 +30,17 @@ def ink(weight: float) -> RGB:
 def glow(weight: float) -> RGB:
     """The same scale turned round, for terminals, which are mostly dark: the heavier, the brighter."""
     return ink(1 - weight)
+
+
+def pastel(place: int, count: int) -> RGB:
+    """One of `count` light colours of equal lightness, for black letters; neighbours differ as far as hues allow."""
+    hue = 2 * math.pi * place / max(count, 1) + math.radians(FIRST_PASTEL)
+    return oklab_to_srgb(PASTEL_LIGHTNESS, PASTEL_CHROMA * math.cos(hue), PASTEL_CHROMA * math.sin(hue))
+
+
+def css(colour: RGB) -> str:
+    """A colour as #rrggbb."""
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in colour)
 
 
 def readable_on(background: RGB) -> RGB:

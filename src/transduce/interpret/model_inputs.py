@@ -13,11 +13,21 @@ from transduce.core.errors import InputError
 from transduce.core.padded import Padded, map_tree
 from transduce.data.collate import Batch
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.words import Words
 from transduce.inference.inputs import as_read
 from transduce.inference.likelihood import log_probabilities as batch_log_probabilities
 from transduce.inference.prediction import Prediction
 from transduce.layers.ctc import least_places
-from transduce.models.protocols import Aligns, Classifies, Embeds, Encodes, Fills, Points, writes_at_once
+from transduce.models.protocols import (
+    Aligns,
+    Classifies,
+    Embeds,
+    Encodes,
+    Fills,
+    Points,
+    PredictsMasked,
+    writes_at_once,
+)
 from transduce.tasks.base import Task
 
 
@@ -41,7 +51,9 @@ def given_of(task: Task, prediction: Prediction) -> Given:
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
     source = source_ids(task, prediction.source)
-    if prediction.seen is not None:
+    if isinstance(task.columns.get("source"), Words) and len(source) > task.max_source_length:
+        raise InputError("this text was read in several windows: its attention is not known.")
+    if prediction.seen is not None and prediction.cut is None:  # what is cut is so already
         source = [source[place] for place in prediction.seen]
     return Given(source, task.columns["target"].ids(prediction.written), prediction.seen)
 
@@ -80,8 +92,8 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     For a model that fills, they are those of its first pass, with all words hidden, and T is the number of words;
     otherwise T is one more. For a model that aligns, they are those of each place; see
     `transduce.interpret.attention`. For a classifier, they are those of the labels, and T is 1, or the number of
-    nodes; for one that embeds, V is 0. For a model that points, they are those of the tokens of its text, and T is 2:
-    the first and the last token of the span.
+    nodes; for one that embeds, or predicts hidden words, V is 0. For a model that points, they are those of the tokens
+    of its text, and T is 2: the first and the last token of the span.
 
     Raises:
         InputError: the output is empty and the model writes all words at once.
@@ -95,6 +107,9 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
         logits_TV = model.classify(source).flatten(0, -2)
     elif isinstance(model, Embeds):
         logits_TV = model.embed_text(source)[:, :0]  # it says nothing of tokens
+    elif isinstance(model, PredictsMasked):
+        assert source is not None
+        logits_TV = model.predict_masked(source.pieces, source.pieces.mask())[:, :0]  # nor of tokens that follow
     elif isinstance(model, Points):
         logits_TV = torch.cat(model.point(source))
     elif isinstance(model, Aligns):
@@ -111,8 +126,8 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
 
 def log_probabilities(model: nn.Module, task: Task, given: Given, rows: int) -> list[float]:
     """log p of the whole output, including its end, from each row of a batch that contains it `rows` times."""
-    if isinstance(model, Embeds):
-        return [0.0] * rows  # a vector has no probability
+    if isinstance(model, Embeds | PredictsMasked):
+        return [0.0] * rows  # a vector has no probability, nor a text of which nothing is hidden
     source = _inputs(task, given.source, rows)
     column = task.columns["target"]
     written = given.target[len(column.opening) :] if isinstance(column, Tokens) else given.target

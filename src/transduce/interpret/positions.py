@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.attention.heads import MultiHeadAttention
-from transduce.attention.positions import Learned, Sinusoidal, clock, dot_products, sinusoidal
+from transduce.attention.positions import Learned, Sinusoidal, clock, clock_of, dot_products, sinusoidal
 from transduce.attention.relative import Relative, Rotary, Shaw
 from transduce.interpret.numbers import in_base64
 
@@ -55,7 +55,7 @@ def _table(kind: str, table_TD: Tensor) -> dict[str, Any]:
 @torch.inference_mode()
 def _relative(positions: Relative, module: MultiHeadAttention, length: int) -> dict[str, Any]:
     if isinstance(positions, Rotary):
-        hands = in_base64(clock(length, module.head_width))
+        hands = in_base64(clock_of(positions.frequencies, length))
         return {"kind": "rotary", "length": length, "width": module.head_width, "clock": hands}
     if isinstance(positions, Shaw):
         return _table("shaw", positions.key_KE.detach())

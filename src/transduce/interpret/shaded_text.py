@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.interpret.attention import Attention
-from transduce.interpret.colours import RGB, ink, readable_on
+from transduce.interpret.colours import css, ink, readable_on
 from transduce.interpret.token_spans import Side, Word
 from transduce.interpret.words import by_words
 
@@ -76,11 +76,6 @@ def colours(share: float) -> str:
         return ""
     paper = ink(min(share, 1.0))
     return f"background:{css(paper)};color:{css(readable_on(paper))}"
-
-
-def css(colour: RGB) -> str:
-    """A colour as #rrggbb."""
-    return "#" + "".join(f"{round(255 * channel):02x}" for channel in colour)
 
 
 def heaviest(weights: Array) -> float:

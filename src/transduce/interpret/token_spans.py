@@ -10,6 +10,8 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Column
 from transduce.data.columns.node_labels import NodeLabels
 from transduce.data.columns.tokens import Tokens
+from transduce.data.columns.word_labels import WordLabels
+from transduce.data.columns.words import Words
 from transduce.data.structures.labelled_trees import parse_labelled_tree
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interpret.words import WORD_START, Span, words_in
@@ -61,12 +63,12 @@ def side(text: str, tokens: Sequence[Token]) -> Side:
 
 def read_tokens(tokenizer: Tokenizer, text: str) -> list[Token]:
     """The tokens of an input text."""
-    return _tokens(tokenizer, tokenizer.encode([text])[0], tokenizer.offsets(text), text)
+    return tokens_at(tokenizer, tokenizer.encode([text])[0], tokenizer.offsets(text), text)
 
 
 def written_tokens(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[Token]:
     """The tokens `ids` of an output whose text is `text`."""
-    return _tokens(tokenizer, ids, written_spans(tokenizer, ids, text), text)
+    return tokens_at(tokenizer, ids, written_spans(tokenizer, ids, text), text)
 
 
 def end_token(tokenizer: Tokenizer, text: str) -> Token:
@@ -82,10 +84,28 @@ def read_whole(column: Tokens, text: str, first: bool = True, last: bool = True)
     """
     before = [Token(name, 0, 0, name) for name in column.before if first]
     behind = [Token(name, len(text), len(text), name) for name in (column.after if last else column.between)]
-    return [*before, *read_tokens(column.tokenizer, text), *(behind or [end_token(column.tokenizer, text)])]
+    ends = not behind and (column.ends or column.stream or not last)
+    behind = [end_token(column.tokenizer, text)] if ends else behind
+    return [*before, *tokens_at(column.tokenizer, *column.pieces(text), text), *behind]
 
 
-def _tokens(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
+def word_side(column: Words, text: str) -> Side:
+    """A text by the words that have labels: every token belongs to one of them, those around the text to themselves."""
+    tokens, bounds = read_whole(column, text), column.bounds(text)
+    places = [list[int]() for _ in bounds]
+    number = -1
+    first, last = len(column.opening), len(tokens) - len(column.after)
+    for place, each in enumerate(column.encode([text])[0], first):
+        number += each >= column.tokenizer.size
+        places[number].append(place)
+    around = [Word(tokens[place].text, 0, 0, (place,)) for place in range(first)]
+    behind = [Word(tokens[place].text, len(text), len(text), (place,)) for place in range(last, len(tokens))]
+    words = [Word(text[slice(*span)], *span, tuple(each)) for span, each in zip(bounds, places, strict=True)]
+    return Side(text, tuple(tokens), (*around, *words, *behind))
+
+
+def tokens_at(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[Span], text: str) -> list[Token]:
+    """Each id as a token that has these characters of a text, without the white space around them."""
     named = zip(shown_tokens(tokenizer, ids), spans, tokenizer.tokens(ids), strict=True)
     return [Token(shown, *_trimmed(text, *span), piece) for shown, span, piece in named]
 
@@ -99,6 +119,8 @@ def written_side(column: Column, ids: Sequence[int], text: str, ends: bool) -> S
     """An output, with its end token where it `ends` with one; a label is one token and one word."""
     if isinstance(column, NodeLabels):
         return labelled_side(column.tokens(ids))
+    if isinstance(column, WordLabels):
+        return labels_side(column.tokens(ids))
     if isinstance(column, Tokens):
         tokens = written_tokens(column.tokenizer, ids, text)
         return side(text, [*tokens, *([end_token(column.tokenizer, text)] if ends else [])])
@@ -111,6 +133,16 @@ def labelled_side(labels: Sequence[str]) -> Side:
     tokens = tuple(Token(each, 0, len(each) if place == last else 0, each) for place, each in enumerate(labels))
     words = tuple(Word(each.text, 0, each.end, (place,)) for place, each in enumerate(tokens))
     return Side(labels[last] if labels else "", tokens, words)
+
+
+def labels_side(labels: Sequence[str]) -> Side:
+    """The labels of a text's words with a space between: a token and a word each."""
+    tokens, at = list[Token](), 0
+    for label in labels:
+        tokens.append(Token(label, at, at + len(label), label))
+        at += len(label) + 1
+    words = tuple(Word(each.text, each.start, each.end, (place,)) for place, each in enumerate(tokens))
+    return Side(" ".join(labels), tuple(tokens), words)
 
 
 def node_side(text: str) -> Side:

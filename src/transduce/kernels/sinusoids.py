@@ -19,13 +19,23 @@ def frequencies(width: int, base: float = BASE) -> NDArray[np.float64]:
 
 def sinusoids(length: int, width: int, offset: int = 0) -> NDArray[np.float32]:
     """(T, D): p[t, 2j] = sin(t f_j), p[t, 2j + 1] = cos(t f_j), computed in fp64, for t = offset .. offset + T - 1."""
-    angle_TJ = np.arange(offset, offset + length, dtype=np.float64)[:, None] * frequencies(width)
-    return np.stack((np.sin(angle_TJ), np.cos(angle_TJ)), -1).reshape(length, -1).astype(np.float32)
+    return _sinusoids_at(np.arange(offset, offset + length, dtype=np.float64), frequencies(width))
+
+
+def _sinusoids_at(position_T: NDArray[np.float64], frequency_J: NDArray[np.float64]) -> NDArray[np.float32]:
+    angle_TJ = position_T[:, None] * frequency_J
+    return np.stack((np.sin(angle_TJ), np.cos(angle_TJ)), -1).reshape(len(position_T), -1).astype(np.float32)
 
 
 def turns(length: int, width: int) -> NDArray[np.float32]:
     """(T, E) alternating cosines and sines of the same angles, by which queries and keys are rotated."""
-    return np.ascontiguousarray(sinusoids(length, width).reshape(length, -1, 2)[..., ::-1]).reshape(length, -1)
+    return turns_by(length, frequencies(width))
+
+
+def turns_by(length: int, frequency_J: NDArray[np.float64]) -> NDArray[np.float32]:
+    """`turns` by these frequencies, in radians per position."""
+    sine_TE = _sinusoids_at(np.arange(length, dtype=np.float64), frequency_J)
+    return np.ascontiguousarray(sine_TE.reshape(length, -1, 2)[..., ::-1]).reshape(length, -1)
 
 
 def too_few(available: int, needed: int) -> str:

@@ -14,12 +14,14 @@ from transduce.attention import KeyValue, MultiHeadAttention, masks
 from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.positions import ENCODINGS, NoPositions, added_positions
-from transduce.attention.relative import Relative
+from transduce.attention.relative import Relative, Rotary
+from transduce.attention.rotary_scaling import RotaryScaling
 from transduce.attention.shared_kv_cache import BeamTree, DecoderCache, EncoderCache, KeyValueStore
 from transduce.attention.sparse import Pattern, causal_mask
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.registry import known, resolve, suggest
+from transduce.kernels.sinusoids import BASE
 from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation, FeedForward
@@ -95,6 +97,12 @@ class StackConfig(Config):
     positions: str = "sinusoidal"
     """Absolute: sinusoidal, tensor2tensor, learned. Relative: rotary, alibi, shaw, t5, or your own as
     my_file:MyPositions. Or none."""
+    rotary_base: float = Field(default=BASE, gt=1)
+    """Of rotary: base of the angular frequencies; models for long texts have a larger one."""
+    rotary_scaling: RotaryScaling | None = None
+    """Of rotary: kind = "linear" or "llama3" and a factor, which stretch the frequencies for longer texts."""
+    query_key_norm: bool = False
+    """RMS norm of each head's queries and keys, before positions turn them (Henry et al. 2020; Qwen3)."""
     max_length: int = Field(default=1024, ge=1)
     """Maximum length of a sequence with learned positions."""
     first_position: int = Field(default=0, ge=0, le=1024)
@@ -124,6 +132,9 @@ class StackConfig(Config):
             raise ValueError(f"{self.positions} positions need an even d_model, not {self.d_model}")
         if self.first_position and self.positions not in ENCODINGS:
             raise ValueError(f"first_position is for {' and '.join(ENCODINGS)} positions, not {self.positions}")
+        rotary = {"rotary_base": self.rotary_base != BASE, "rotary_scaling": self.rotary_scaling is not None}
+        if self.positions != "rotary" and (given := [key for key, is_given in rotary.items() if is_given]):
+            raise ValueError(f'{" and ".join(given)}: for positions = "rotary", not "{self.positions}"')
         return self
 
     def reads(self, key: str) -> bool:
@@ -340,6 +351,7 @@ def attention_of(config: StackConfig, role: Role, side: Side, positions: Relativ
         role=role,
         side=side,
         head_width=config.head_width,
+        norm_epsilon=config.norm_epsilon if config.query_key_norm else None,
     )
 
 
@@ -370,4 +382,6 @@ def _relative_positions(config: StackConfig, layers: int, causal: bool) -> list[
         return [None] * layers
     kind = resolve("attention.relative", config.positions)
     make = partial(kind, config.heads, config.width_of_head, causal)
+    if kind is Rotary:
+        make = partial(make, base=config.rotary_base, scaling=config.rotary_scaling)
     return [make()] * layers if kind.shared else [make() for _ in range(layers)]

@@ -90,6 +90,11 @@ class TextEncoderConfig(NoncausalStackConfig):
         return key in READ[self.encoder]
 
     @property
+    def most_positions(self) -> int | None:
+        """How many positions of a text have a vector; None = any number."""
+        return self.max_length if self.positions == "learned" and self.reads("positions") else None
+
+    @property
     def width(self) -> int:
         """H."""
         return self.hidden if self.encoder == "recurrent" else self.d_model

@@ -216,6 +216,14 @@ def map_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @runtime_checkable
+class LimitsPositions(Protocol):
+    """The settings of a model that has vectors for so many positions of its source; None = for any number."""
+
+    @property
+    def most_positions(self) -> int | None: ...
+
+
+@runtime_checkable
 class LimitsParts(Protocol):
     """Reads trees, in which a phrase has so many parts at most; None = any number."""
 
@@ -309,6 +317,15 @@ class Points(Protocol):
 
     def point(self, inputs: Tree) -> tuple[Tensor, Tensor]:
         """Logits (B, S) of the first and of the last token; -inf behind the end of a text."""
+        ...
+
+
+@runtime_checkable
+class PredictsMasked(Protocol):
+    """Predicts hidden tokens of a text from all others."""
+
+    def predict_masked(self, inputs: Padded, hidden_BS: Tensor) -> Tensor:
+        """Ids (B, S), and which of them are hidden -> logits (N, V) of those, row by row."""
         ...
 
 

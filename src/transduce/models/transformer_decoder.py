@@ -25,6 +25,8 @@ class TransformerDecoderConfig(StackConfig):
     """Number of layers."""
     tied: bool = Field(default=True)
     """Use one matrix for input embeddings and output layer."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by the square root of d_model."""
 
 
 class TransformerDecoder(nn.Module):
@@ -35,7 +37,7 @@ class TransformerDecoder(nn.Module):
     def __init__(self, config: TransformerDecoderConfig, specs: Specs) -> None:
         super().__init__()
         words = specs.without_source
-        self.embedding = Embedding(words, config.d_model)
+        self.embedding = Embedding(words, config.d_model, config.scale_embeddings)
         self.output = self.embedding if config.tied else Embedding(words, config.d_model)
         self.decoder = Stack(config, config.layers, causal=True, side="decoder")
 

@@ -25,6 +25,7 @@ from transduce.core.trust import foreign_code
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import unpack
 from transduce.data.lexicon import Lexicon
+from transduce.models.protocols import LimitsPositions
 from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.tasks.base import Task, task_class
 
@@ -102,7 +103,15 @@ def make_task(recipe: Recipe, columns: Columns) -> Task:
     task = task_class(recipe)
     if missing := [side for side in task.kinds if side not in columns]:
         raise InputError(f"the model file has no {side} column, which its task needs." for side in missing)
-    return task(recipe.task, recipe.data, columns)
+    return task(recipe.task, recipe.data, _limited(recipe.model, columns))
+
+
+def _limited(model: Any, columns: Columns) -> Columns:
+    """The columns of a model with these settings, which may have few positions."""
+    most = model.most_positions if isinstance(model, LimitsPositions) else None
+    if most is None or "source" not in columns:
+        return columns
+    return {**columns, "source": columns["source"].limited(most)}
 
 
 def make_model(recipe: Recipe, task: Task, shared: bool = False) -> nn.Module:

@@ -1,6 +1,7 @@
 """A trained model, ready for use: `transduce.load(path)`."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -23,7 +24,7 @@ from transduce.inference.familiarity import Familiarity
 from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.options import PredictionOptions
-from transduce.inference.prediction import Prediction
+from transduce.inference.prediction import Prediction, cut_lines, refuse_cut
 from transduce.inference.protocols import Advance
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import (
@@ -191,6 +192,8 @@ class Pipeline(FollowsWeights):
         )
         listed, alone = texts_of(texts)
         predictions = self.predict_all(listed, options)
+        for line in cut_lines(predictions):
+            tell(line) if tell else warnings.warn(line, stacklevel=2)
         return predictions[0] if alone else predictions
 
     def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
@@ -344,13 +347,15 @@ class PredictorPipeline(Pipeline):
         Those about reading and speed mean nothing here; those about the output are refused.
 
         Raises:
-            InputError: something is asked of the output.
+            InputError: something is asked of the output; a text is too long and long="refuse".
         """
         keys = [name for name, value in {"to": options.to, **options.search}.items() if value not in (None, "")]
         if refused := sorted({*options.asked_of_outputs, *keys} - {"lattice"}):
             kind = self.recipe.task.kind  # type: ignore[attr-defined]
             raise InputError(f"{', '.join(refused)}: {kind} does not search for its output. Leave it out.")
         found = self.task.predictor.predict(self.model, texts, None, options.batch_size, options.advance)
+        if options.long == "refuse":
+            refuse_cut(found, options.first)
         picture = picture_of(self.task)
         return [each.shown_by(self.attention, picture) for each in found]
 

@@ -8,6 +8,16 @@ from transduce.data.pairs.inputs import Inputs
 from transduce.planning.decisions import Decision, Size
 
 
+class Recognised(NamedTuple):
+    """What says that files are for a task.
+
+    why: in words, such as "words with labels, as ..". doubt: why they may be pairs of texts instead; "" = they are not.
+    """
+
+    why: str
+    doubt: str = ""
+
+
 class Start(NamedTuple):
     """A model that training starts from.
 

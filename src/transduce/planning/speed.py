@@ -101,7 +101,9 @@ def steady(seconds: Sequence[float]) -> float:
 
 def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
     """Held-out pairs with more tokens than training keeps, which may take longer than all others."""
-    most = getattr(getattr(recipe.data, "filters", None), "max_tokens", math.inf)
+    most = getattr(getattr(recipe.data, "filters", None), "max_tokens", None)
+    if most is None:
+        return
     for name, dataset in {"the validation": data.validation, **data.tests}.items():
         lengths = [dataset.store.all_lengths(side) for side in ("source", "target")] if dataset else []
         longest = [max(both) for both in zip(*lengths, strict=True)]
@@ -133,14 +135,14 @@ def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData, unti
 
 def _likelihood(model: nn.Module, task: Task, dataset: Dataset, limit: float) -> float:
     """Seconds for all of it. Units are tokens of texts with their ends, or examples."""
-    begun, tokens, passed = time.perf_counter(), 0, 0.0
-    for batch, _ in dataset_log_probabilities(model, task, dataset.store):
-        tokens, passed = tokens + batch.units, time.perf_counter() - begun
+    begun, seen, passed, of_text = time.perf_counter(), 0, 0.0, task.columns["target"].is_text
+    for batch, each_BN in dataset_log_probabilities(model, task, dataset.store):
+        seen, passed = seen + (batch.units if of_text else len(each_BN)), time.perf_counter() - begun
         if passed > limit:
             break
     with_ends = dataset.store.metadata["tokens"]["target"] + len(dataset.store)
-    units = with_ends if task.columns["target"].is_text else len(dataset.store)
-    return passed * units / max(1, tokens)
+    units = with_ends if of_text else len(dataset.store)
+    return passed * units / max(1, seen)
 
 
 def _translation(model: nn.Module, task: Task, dataset: Dataset, search: Search, limit: float) -> float:

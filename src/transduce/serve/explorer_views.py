@@ -82,4 +82,5 @@ def _given(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) 
 
 
 def _written(pipeline: Pipeline, given: Given) -> str:
-    return pipeline.task.tokenizers["target"].decode(given.target)
+    writes = pipeline.task.tokenizers.get("target")
+    return writes.decode(given.target) if writes else pipeline.task.columns["target"].decode(given.target)

@@ -149,6 +149,13 @@ class EntityAnswer(BaseModel):
     probability: float
 
 
+class CutAnswer(BaseModel):
+    """How many tokens a text has, and how many of them were read."""
+
+    tokens: int
+    read: int
+
+
 class Output(BaseModel):
     """One output. ended is false when it was cut off at its limit; log-probabilities are natural."""
 
@@ -167,6 +174,7 @@ class Output(BaseModel):
     nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
     words: list[LabelledWordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
     entities: list[EntityAnswer] | None = Field(default=None, description="Of a tagger: the spans that labels say.")
+    cut: CutAnswer | None = Field(default=None, description="Of a text that was cut, as it is longer than is read.")
     vector: list[float] | None = Field(default=None, description="Of a sentence encoder: the vector of the text.")
 
 

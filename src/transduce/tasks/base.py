@@ -176,9 +176,14 @@ class Task(ABC):
 
     @property
     def max_source_length(self) -> int:
-        """The most input tokens that training showed the model: what `data.filters` let through, or any number."""
-        filters = getattr(self.data, "filters", None)
-        return filters.max_tokens if filters else ANY_LENGTH
+        """The most input tokens that training showed the model: what `data.filters` let through, or any number.
+
+        No more than it has positions for.
+        """
+        filters, source = getattr(self.data, "filters", None), self.columns.get("source")
+        most = filters.max_tokens if filters else ANY_LENGTH
+        room = source.room if source else None
+        return most if room is None else min(most, room)
 
     # ---- learning ----
 
@@ -264,6 +269,8 @@ class Task(ABC):
     """The file in `interpret` whose class is a `transduce.interpret.drawings.Drawing`; "" = the text says all."""
     drawn_alone: ClassVar[bool] = False
     """The drawing is all that the explorer shows, as what is read or written is no text, or no single one."""
+    drawn_at_terminals: ClassVar[bool] = False
+    """At a terminal, `transduce predict` shows the drawing in the place of the text."""
     explorable: ClassVar[bool] = True
     """Whether `transduce explore` is worth naming as the next command."""
 

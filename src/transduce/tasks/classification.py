@@ -1,6 +1,5 @@
 """A text, or a pair of texts, in; one of C labels out."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -23,11 +22,10 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.formats import format_name, format_of, is_table
-from transduce.data.hold_out import TEST, TRAIN, VALIDATION, HoldOut, part_of
+from transduce.data.hold_out import HELD_OUT, TEST, TRAIN, VALIDATION, HoldOut, check_drawn_once, digest, part_of
 from transduce.data.input_file import InputFile
 from transduce.data.labelled import SEPARATOR, Example, LabelledFile, check_pairs, has_labels, read_labelled
 from transduce.data.labelled_hold_out import LabelledSplit, split_labelled
-from transduce.data.pairs.pair_data import HELD_OUT
 from transduce.data.pairs.pair_groups import Parts
 from transduce.data.remote import located
 from transduce.data.store import Store
@@ -102,11 +100,7 @@ class ClassificationData(Config):
 
     @model_validator(mode="after")
     def _held_out_once(self) -> Self:
-        drawn = self.hold_out or HoldOut()
-        if drawn.validation and self.validation:
-            raise ValueError("validation and hold_out both give validation examples: leave out either")
-        if drawn.test and HELD_OUT in self.test:
-            raise ValueError(f"hold_out.test is the test set {HELD_OUT}; give the other one another name")
+        check_drawn_once(self.hold_out, self.validation, self.test)
         if self.hold_out and any(each.phrases for each in self.train):
             raise ValueError("hold_out: phrases = true would train on parts of held-out trees. Name files instead")
         return self
@@ -318,7 +312,7 @@ class Classification(LabelTask):
 def _settings(corpus: Corpus, labels: dict[str, str] | None, part: int) -> dict[str, Any]:
     """What decides which examples of a file are read."""
     file, parts = corpus
-    drawn = {} if parts is None else {"part": [hashlib.sha256(parts.tobytes()).hexdigest(), part]}
+    drawn = {} if parts is None else {"part": digest(parts, part)}
     return {"labels": labels, **file.model_dump(exclude={"file", "weight"}, exclude_none=True), **drawn}
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,10 +17,11 @@ from transduce.data.columns.span import Span
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_rows
 from transduce.data.files import suffix_of
+from transduce.data.hold_out import HELD_OUT, TEST, TRAIN, VALIDATION, check_drawn_once
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.structures.squad import Question, placed, read_squad
+from transduce.data.structures.squad import OBJECTS, Question, placed, read_squad
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.sliding_window import CANDIDATES, SlidingWindow
 from transduce.inference.spans import Reading, SpanPredictor, read_windows, token_span
@@ -34,12 +35,52 @@ BASELINE_QUESTIONS = 500  # of the training files, that choose the baseline
 
 
 class QuestionFile(AnsweredFile):
-    """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, compressed or not."""
+    """Questions on texts, in the JSON of SQuAD 1.1 or 2.0, or an object a line (.jsonl), compressed or not."""
 
     file: str
     """Its path, relative to `root`."""
     weight: float = Field(default=1.0, gt=0)
     """How often an epoch shows each question."""
+
+
+class HeldOutTexts(Config):
+    """Shares of the training texts."""
+
+    validation: float = Field(default=0.0, ge=0, lt=1)
+    """Of the texts whose questions pick the best weights."""
+    test: float = Field(default=0.0, ge=0, lt=1)
+    """Of the texts whose questions are the test set `held_out`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share(cls, given: Any) -> Any:
+        """A number alone is that of the validation."""
+        return {"validation": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+    @model_validator(mode="after")
+    def _leave_some(self) -> Self:
+        if self.total >= 1:
+            raise ValueError(f"expected shares that leave texts to train on; got {self.total:g} of them")
+        return self
+
+    @property
+    def total(self) -> float:
+        """Of both."""
+        return self.validation + self.test
+
+    def part_of(self, context: str) -> int:
+        """The part of a text, by its hash alone."""
+        drawn = _drawn(context)
+        return VALIDATION if drawn < self.validation else TEST if drawn < self.total else TRAIN
+
+    def told(self, part: int) -> str:
+        """Which texts a part has, in words; "" = all."""
+        if not self.total:
+            return ""
+        others = f"a further {self.test:g} of the texts, behind {self.validation:g}"
+        return {TRAIN: f"all but {self.total:g} of the texts", VALIDATION: f"{self.validation:g} of the texts"}.get(
+            part, others
+        )
 
 
 class ExtractiveQaConfig(Config):
@@ -83,9 +124,10 @@ class ExtractiveQaData(Config):
     """One file or several, each with its weight."""
     validation: QuestionFile | None = None
     """Picks the best weights."""
-    hold_out: float = Field(default=0.0, ge=0, lt=1)
-    """In the place of a validation file: the share of the training texts that are not trained on, but pick the best
-    weights with their questions. A hash of each text decides, so all questions on a text are on the same side."""
+    hold_out: HeldOutTexts = HeldOutTexts()
+    """In the place of files for validation and test: the shares of the training texts that are not trained on, but pick
+    the best weights with their questions, or are the test: { validation = 0.1, test = 0.1 }. A number alone is for
+    validation. A hash of each text decides, so all questions on a text are on the same side."""
     test: dict[str, QuestionFile] = Field(default_factory=dict)
     """By name; scored once, at the end."""
 
@@ -93,13 +135,12 @@ class ExtractiveQaData(Config):
     def _has_training_text(self) -> Self:
         if not self.train:
             raise ValueError('name at least one training file: [[data.train]] file = "train-v1.1.json"')
-        if self.hold_out and self.validation:
-            raise ValueError("validation and hold_out both give validation questions: leave out either")
+        check_drawn_once(self.hold_out, self.validation, self.test)
         return self
 
-    def part(self, questions: list[Question], held_out: bool) -> list[Question]:
-        """The questions of training files that are trained on, or those that are held out."""
-        return [each for each in questions if held_out == (_drawn(each.context) < self.hold_out)]
+    def part(self, questions: Iterable[Question], part: int = TRAIN) -> list[Question]:
+        """The questions of training files that are trained on, or those of a part that is held out."""
+        return [each for each in questions if self.hold_out.part_of(each.context) == part]
 
 
 class ExtractiveQa(Task):
@@ -124,9 +165,7 @@ class ExtractiveQa(Task):
     def learn_columns(cls, config: TokenizerConfig, data: ExtractiveQaData) -> Columns:
         """A tokenizer of the training questions and texts, each text once."""
         root = Path(data.root)
-        questions = [
-            each for file in data.train for each in data.part(read_squad(located(root, file.file)), held_out=False)
-        ]
+        questions = [each for file in data.train for each in data.part(read_squad(located(root, file.file)))]
         texts = [*dict.fromkeys(each.context for each in questions), *(each.question for each in questions)]
         return {"source": QuestionContext.of(train_tokenizer(config, texts, root)), "target": Span()}
 
@@ -155,8 +194,8 @@ class ExtractiveQa(Task):
         return "the question and a window of the text"
 
     def read_inputs(self, path: Path) -> InputFile | None:
-        """The questions of a .json file."""
-        if suffix_of(path) != ".json":
+        """The questions of a .json or .jsonl file."""
+        if suffix_of(path) not in (".json", *OBJECTS):
             return None
         questions = read_squad(path)
         return InputFile(
@@ -169,29 +208,35 @@ class ExtractiveQa(Task):
         """Encode the recipe's files, or find them in the cache; what was left out is told."""
         data = self.data
         read = [(file, read_squad(located(self.root, file.file))) for file in data.train]
-        chosen = [each for _, questions in read for each in data.part(questions, held_out=True)]
-        if data.hold_out and not chosen:
-            raise InputError(f"data.hold_out = {data.hold_out}: none of so few texts was drawn. Hold out more.")
-        part = f"all but {data.hold_out} of the texts" if data.hold_out else ""
         corpora = [
-            (self._store([file], data.part(questions, held_out=False), cache, tell, part, True), file.weight)
+            (self._store([file], data.part(questions), cache, tell, data.hold_out.told(TRAIN), True), file.weight)
             for file, questions in read
         ]
         found = {
             name: self._held_out([file], read_squad(located(self.root, file.file)), cache, tell)
             for name, file in self.held_out.items()
         }
-        if chosen:
-            found["validation"] = self._held_out(data.train, chosen, cache, tell, f"{data.hold_out} of the texts")
+        every = [each for _, questions in read for each in questions]
+        for name, part in (("validation", VALIDATION), (HELD_OUT, TEST)):
+            share = data.hold_out.validation if part == VALIDATION else data.hold_out.test
+            if share:
+                found[name] = self._drawn(name, data.part(every, part), cache, tell, part)
         made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
+
+    def _drawn(self, name: str, questions: Sequence[Question], cache: Path, tell: Tell, part: int) -> Dataset:
+        """The questions of a part. Raises InputError where there are none."""
+        hold_out = self.data.hold_out
+        if not questions:
+            raise InputError(
+                f"data.hold_out = {hold_out.told(part)}: none of so few texts was drawn for {name}. Hold out more."
+            )
+        return self._held_out(self.data.train, questions, cache, tell, hold_out.told(part))
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline:
         """A sliding window over words; which of its candidates, the metrics of some training questions say."""
         questions = [
-            each
-            for file in self.data.train
-            for each in self.data.part(read_squad(located(self.root, file.file)), held_out=False)
+            each for file in self.data.train for each in self.data.part(read_squad(located(self.root, file.file)))
         ]
         seen = questions[:: -(-len(questions) // BASELINE_QUESTIONS)]
         systems: dict[str, Callable[[Sequence[str]], list[str]]] = {

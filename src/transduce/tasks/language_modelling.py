@@ -157,7 +157,7 @@ class LanguageModelling(TextTask):
 
     def _encoding(self, file: TextFile, cache: Path) -> Encoding:
         context = self.config.context
-        key = partial(text_store_key, file, self.root, self.target, context)
+        key = partial(text_store_key, file, self.root, self.target, context, self.start)
         return Encoding(lambda: is_cached(cache, key()), lambda: self._store(file, cache))
 
     def _store(self, file: TextFile, cache: Path) -> Store:
@@ -166,4 +166,4 @@ class LanguageModelling(TextTask):
                 f'{file.text}: task.direction = "right_to_left" reverses lines, and unit = "stream" has none: expected '
                 'unit = "line".'
             )
-        return open_text_store(file, self.root, self.target, self.config.context, cache)
+        return open_text_store(file, self.root, self.target, self.config.context, cache, start=self.start)

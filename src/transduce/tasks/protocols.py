@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from transduce.core.errors import InputError
 from transduce.data.batches import BatchConfig, Batches, BatchPlan
+from transduce.data.columns import Column
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
+from transduce.inference.prediction import cut_line
 
 if TYPE_CHECKING:
     pass
@@ -62,6 +66,19 @@ class TaskData:
     window: int | None = None
     cuts: int = 1
     drawn: Callable[[int], BatchPlan] | None = None
+
+    def cut_lines(self, source: Column | None) -> list[str]:
+        """What is to be told of texts that have more tokens than a model reads, where it reads the first of them."""
+        if source is None or source.room is None or not source.cuts:
+            return []
+        held_out = {**({"validation": self.validation} if self.validation else {}), **self.tests}
+        stores = {"training": [store for store, _ in self.corpora]}
+        stores |= {name: [each.store] for name, each in held_out.items()}
+        lengths = {name: np.concatenate([each.all_lengths("source") for each in some]) for name, some in stores.items()}
+        longer = {name: int((found > source.room).sum()) for name, found in lengths.items()}
+        return [
+            f"{name}: {cut_line(count, len(lengths[name]), source.room)}" for name, count in longer.items() if count
+        ]
 
     def batches(self, config: BatchConfig, seed: int) -> BatchPlan:
         """Which examples go into which batch of a training.

@@ -1,8 +1,9 @@
 """A text in, a label for each of its words out: parts of speech, names of people and places, words of Chinese text."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -18,6 +19,7 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.files import suffix_of
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
+from transduce.data.hold_out import HELD_OUT, TEST, TRAIN, VALIDATION, HoldOut, check_drawn_once, digest
 from transduce.data.input_file import InputFile
 from transduce.data.store import Store
 from transduce.data.structures.label_schemes import Scheme
@@ -25,6 +27,7 @@ from transduce.data.structures.word_units import Unit, units_of
 from transduce.data.tagged import (
     FORMATS,
     SUFFIXES,
+    Example,
     TaggedFile,
     TaggedTexts,
     check_labels,
@@ -32,6 +35,7 @@ from transduce.data.tagged import (
     read_tagged,
     unseen_labels,
 )
+from transduce.data.tagged_hold_out import TaggedSplit, split_tagged
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.word_labels import WordLabelPredictor
 from transduce.models.protocols import LabelsWords
@@ -80,6 +84,9 @@ class TaggingData(Config):
     scheme: Scheme | Literal["auto"] = "auto"
     """How labels say where a span begins and ends: bio, bioes, bmes; files in another scheme are rewritten. none:
     labels are of single words. auto: what the labels look like; IOB1 becomes bio, BILOU bioes."""
+    hold_out: HoldOut | None = None
+    """Instead of files for validation and test: how many training texts to draw for them; whole documents where the
+    files mark them, as by -DOCSTART-. A number alone is for validation."""
     filters: FilterConfig = FilterConfig(max_ratio=1_000_000)
     """Which training texts are dropped. A longer text is predicted in windows of max_tokens."""
 
@@ -87,6 +94,11 @@ class TaggingData(Config):
     def _has_training_text(self) -> Self:
         if not self.train:
             raise ValueError('name at least one training file: [[data.train]] file = "train.conll"')
+        return self
+
+    @model_validator(mode="after")
+    def _held_out_once(self) -> Self:
+        check_drawn_once(self.hold_out, self.validation, self.test)
         return self
 
     @model_validator(mode="after")
@@ -99,6 +111,22 @@ class TaggingData(Config):
         if self.train[0].segmented and (self.unit == "split" or self.scheme not in ("auto", "bmes")):
             raise ValueError('segmented = true: characters have the labels B, M, E, S; leave out "unit" and "scheme"')
         return self
+
+    def split(self, texts: Sequence[TaggedTexts]) -> TaggedSplit | None:
+        """Where each text of the training files belongs; None where none is held out. Raises as `split_tagged`."""
+        if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
+            return None
+        return split_tagged(", ".join(file.file for file in self.train), texts, self.hold_out)
+
+    def drawn_tests(self) -> dict[str | None, str]:
+        """What the test set of drawn texts is called: it has no language."""
+        return {None: HELD_OUT}
+
+    def part(self, texts: Sequence[TaggedTexts], part: int = TRAIN) -> list[TaggedTexts]:
+        """The texts of the training files that belong to a part. Raises InputError as `split_tagged`."""
+        if (split := self.split(texts)) is None:
+            return list(texts) if part == TRAIN else []
+        return [file.only(parts == part) for file, parts in zip(texts, split.drawn.parts, strict=True)]
 
     @property
     def cut(self) -> Unit:
@@ -123,7 +151,8 @@ class Tagging(LabelTask):
     fingerprints = staticmethod(named_files)
     never_split = True
     any_output = "O"
-    explorable = False
+    drawing = "entity_marks"
+    drawn_at_terminals = True
 
     @classmethod
     def learn_columns(cls, config: TokenizerConfig, data: TaggingData) -> Columns:
@@ -137,10 +166,12 @@ class Tagging(LabelTask):
         scheme = data.given_scheme or one_scheme(texts)
         if data.given_scheme is None and len(texts) > 1:
             texts = [read_tagged(file, root, data.cut, scheme) for file in data.train]
+        texts = data.part(texts)
         labels = sorted({label for each in texts for label in each.labels})
         check_labels(data.train[0].paths(root)[0], labels)
         words = (words for each in texts for _, words, _ in each.examples)
-        source = Words(train_tokenizer(config, words, root), unit=data.cut)
+        tokenizer = train_tokenizer(config, words, root)
+        source = Words(tokenizer, unit=data.cut, spaced=tokenizer.spaces_words)
         return {"source": source, "target": WordLabels(tuple(labels), scheme=scheme)}
 
     @property
@@ -192,9 +223,11 @@ class Tagging(LabelTask):
         """Encode the recipe's files, or find them in the cache; what was done with words and labels is told."""
         data = self.data
         texts = every(self._read, data.train)
+        if (split := data.split(texts)) is not None:
+            tell(split.report)
         corpora, totals = [], Counter[str]()
-        for file, read in zip(data.train, texts, strict=True):
-            store = self._store(file, read, data.filters, cache)
+        for file, read in zip(data.train, data.part(texts), strict=True):
+            store = self._store([file], [read], data.filters, cache, _drawn_as(split, TRAIN))
             corpora.append((store, file.weight))
             totals.update(read.labels)
             kept = Dropped.from_dict(store.metadata["dropped"]).report("texts")
@@ -203,7 +236,7 @@ class Tagging(LabelTask):
             self._tell(read, tell)
         self.tell_of_rare(totals, data.train[0].paths(self.root)[0], tell)
         held_out = every(lambda file: self._held_out(file, cache, tell), self.held_out.values())
-        found = dict(zip(self.held_out, held_out, strict=True))
+        found = {**dict(zip(self.held_out, held_out, strict=True)), **self._drawn(texts, split, cache, tell)}
         made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
 
@@ -242,7 +275,8 @@ class Tagging(LabelTask):
 
         if not self.config.baseline:
             return None
-        examples = [each for file in self.data.train for each in self._read(file).examples]
+        texts = self.data.part([self._read(file) for file in self.data.train])
+        examples = [each for file in texts for each in file.examples]
         counted = FrequentLabels.of((words.split(" "), labels.split(" ")) for _, words, labels in examples)
         unit = self.data.cut
         return Baseline(
@@ -258,15 +292,55 @@ class Tagging(LabelTask):
         for note in read.notes:
             tell(note)
 
-    def _store(self, file: TaggedFile, read: TaggedTexts, filters: FilterConfig, cache: Path) -> Store:
-        """The texts as ids."""
-        settings = {**file.model_dump(exclude={"file", "weight"}, exclude_none=True), "scheme": self.scheme}
-        return open_examples(file.paths(self.root), lambda: iter(read.examples), self.columns, filters, cache, settings)
+    def _store(
+        self,
+        files: Sequence[TaggedFile],
+        read: Sequence[TaggedTexts],
+        filters: FilterConfig,
+        cache: Path,
+        part: dict[str, Any],
+    ) -> Store:
+        """The texts as ids; `part`: which of those of the files, see `_drawn_as`."""
+        dumped = [file.model_dump(exclude={"file", "weight"}, exclude_none=True) for file in files]
+        settings = {**(dumped[0] if len(dumped) == 1 else {"files": dumped}), "scheme": self.scheme, **part}
+        paths = [path for file in files for path in file.paths(self.root)]
+
+        def examples() -> Iterator[Example]:
+            return chain.from_iterable(each.examples for each in read)
+
+        return open_examples(paths, examples, self.columns, filters, cache, settings)
 
     def _held_out(self, file: TaggedFile, cache: Path, tell: Tell) -> Dataset:
         read = self._read(file)
         self._tell(read, tell)
-        if told := unseen_labels(self.label_names, read.labels):
-            tell(f"{file.paths(self.root)[0]}: {told}")
-        texts = [(words, labels) for _, words, labels in read.examples]
-        return Dataset(self._store(file, read, NO_LIMITS, cache), texts)
+        return self._dataset(str(file.paths(self.root)[0]), [file], [read], cache, tell, {})
+
+    def _drawn(
+        self, texts: Sequence[TaggedTexts], split: TaggedSplit | None, cache: Path, tell: Tell
+    ) -> dict[str, Dataset]:
+        """The parts that were drawn, by name."""
+        parts = {"validation": VALIDATION, HELD_OUT: TEST}
+        wanted = {name: part for name, part in parts.items() if split and split.drawn.count(part)}
+        return {
+            name: self._dataset(name, self.data.train, self.data.part(texts, part), cache, tell, _drawn_as(split, part))
+            for name, part in wanted.items()
+        }
+
+    def _dataset(
+        self,
+        name: str,
+        files: Sequence[TaggedFile],
+        read: Sequence[TaggedTexts],
+        cache: Path,
+        tell: Tell,
+        part: dict[str, Any],
+    ) -> Dataset:
+        if told := unseen_labels(self.label_names, sum((each.labels for each in read), Counter[str]())):
+            tell(f"{name}: {told}")
+        texts = [(words, labels) for each in read for _, words, labels in each.examples]
+        return Dataset(self._store(files, read, NO_LIMITS, cache, part), texts)
+
+
+def _drawn_as(split: TaggedSplit | None, part: int) -> dict[str, Any]:
+    """What tells the texts of a part, for the cache."""
+    return {} if split is None else {"part": [digest(each, part) for each in split.drawn.parts]}

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+MANY_EPOCHS = 200  # from which a model is shown the same examples too often
 CHANCE = 0.01  # words that may be expected to be never drawn
 
 
@@ -60,6 +61,21 @@ def few_draws(sampled: int | None, vocabulary: int, updates: int) -> list[str]:
     return [
         f"training.sampled_words = {sampled:,} of {vocabulary:,}: in {updates:,} updates, {missed:.2g} words are "
         f"expected to be never drawn, which the model may then write anywhere. Enough are {enough:,}."
+    ]
+
+
+def many_epochs(updates: int, batches: int) -> list[str]:
+    """A sentence if a training whose `updates` nobody chose shows few examples again and again.
+
+    Args:
+        batches: how many updates an epoch has; `MANY_EPOCHS` of them are not looked beyond.
+    """
+    if batches * MANY_EPOCHS >= updates:
+        return []
+    return [
+        f"training.updates is not set: its default, {updates:,}, is {updates // batches:,} epochs of this data, which "
+        f"a model then knows by heart. Set it, such as training.updates={20 * batches:,} for 20 epochs; or "
+        "training.patience=10, to stop when validation gets no better."
     ]
 
 

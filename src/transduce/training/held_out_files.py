@@ -14,8 +14,7 @@ from pathlib import Path
 
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
-from transduce.data.hold_out import HoldOut
-from transduce.data.pairs.pair_data import HELD_OUT
+from transduce.data.hold_out import HELD_OUT, HoldOut
 from transduce.data.tags import language_tag
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.protocols import Dataset, TaskData

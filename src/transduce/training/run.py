@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from transduce.tasks.protocols import TaskData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.beginning import restore_or_start
 from transduce.training.checkpoint import Checkpoints, TrainingState
-from transduce.training.diagnostics import few_draws
+from transduce.training.diagnostics import MANY_EPOCHS, few_draws, many_epochs
 from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.fine_tuning import columns_of_start
@@ -137,6 +138,8 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     trained = restore_or_start(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
+    for each in _many_epochs(recipe, data):
+        display.warn(each)
     for each in task.advise(data, recipe.search):
         display.warn(each)
     note_plan(recipe, trained.progress, display, read_log(run / LOG))
@@ -153,6 +156,16 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
         return {}
     display.tell(f"Training ended: {end}.")
     return _finish(recipe, run, task, data, trained, checkpoints, display, end, first)
+
+
+def _many_epochs(recipe: Recipe, data: TaskData) -> list[str]:
+    """Whether the default of `training.updates` is too much for the data, where nothing else ends the training."""
+    config = recipe.training
+    if "updates" in config.model_fields_set or config.minutes is not None or config.patience is not None:
+        return []
+    most = config.updates * config.accumulate // MANY_EPOCHS + 1
+    batches = sum(1 for _ in islice(data.batches(recipe.batch, config.seed).epoch(0), most))
+    return many_epochs(config.updates, max(1, batches // config.accumulate))
 
 
 def _checked(recipe: Recipe, run: Path) -> Recipe:
@@ -246,7 +259,10 @@ def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:
     begun = load_model_file(start, trust_code=None) if start else None
     columns = columns_of_start(begun, recipe, learn) if begun else learn(recipe.tokenizer)
     task = make_task(recipe, columns)
-    return task, task.open(cache_folder(), display.tell_once)
+    data = task.open(cache_folder(), display.tell_once)
+    for line in data.cut_lines(task.columns.get("source")):
+        display.tell_once(line)
+    return task, data
 
 
 def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display) -> bool:

@@ -180,7 +180,8 @@ def changed_keys(run: Path, recipe: Recipe) -> list[str]:
     before, recipe = resolved_table(run), with_earlier_draw(recipe, run)
     if before is None:
         return []
-    if (version := _version_of_draw(run)) is not None:
+    drawn = getattr(recipe.data, "hold_out", None)
+    if isinstance(drawn, HoldOut) and (version := _version_of_draw(run)) is not None:
         before["data"]["hold_out"]["version"] = version
     different = sorted(differences(_comparable(_completed(before)), _comparable(recipe.to_table())))
     return [key for key in different if not key.startswith(MAY_CHANGE)]

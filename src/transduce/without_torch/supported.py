@@ -11,6 +11,7 @@ from transduce.core.earlier_names import current_names
 from transduce.core.errors import InputError
 from transduce.core.model_file import ColumnTables, check_weights
 from transduce.core.tensor_file import TensorInfo
+from transduce.kernels.sinusoids import BASE
 
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
 EPSILON = 1e-5  # of the norms, as `transduce.layers.norms` has it
@@ -28,6 +29,9 @@ PARTS = {
     "norm_epsilon": EPSILON,
     "embedding_norm": False,
     "first_position": 0,
+    "rotary_base": BASE,
+    "rotary_scaling": None,
+    "query_key_norm": False,
     "encoder_positions": None,
     "encoder_max_length": None,
     "scale_embeddings": True,

@@ -43,6 +43,18 @@ class ColumnSpec(NamedTuple):
     follows: tuple[tuple[bool, ...], ...] = ()
 
 
+class TextCut(NamedTuple):
+    """What a model read of a text that has more tokens than its positions.
+
+    tokens: of the whole text. read: of these, how many were read. seen: the places [start, end) of what was read, among
+        all tokens and those around them.
+    """
+
+    tokens: int
+    read: int
+    seen: tuple[tuple[int, int], ...]
+
+
 class Specs(NamedTuple):
     """The columns that a model is built for.
 
@@ -112,6 +124,8 @@ class Column(ABC):
     """How many examples are encoded at once."""
     is_sound: ClassVar[bool] = False
     """Whether an input is a recording, whose text is the name of its file."""
+    cuts: ClassVar[bool] = False
+    """Whether a model reads the first tokens of a row that has more than it has positions for."""
     without_tokens: ClassVar[str] = ""
     """What a model of tokens is told: what it reads, what the task has, what is expected; "" = it can read this."""
     without_words: ClassVar[str] = ""
@@ -136,6 +150,23 @@ class Column(ABC):
     def probe(self) -> Encoded:
         """A row of which every model makes a few positions: for finding its attention."""
         return [0] * PROBED
+
+    @property
+    def room(self) -> int | None:
+        """How many ids of a row a model has positions for; None = any number."""
+        return None
+
+    def limited(self, positions: int) -> "Column":
+        """The column of a model that has so many positions."""
+        return self
+
+    def fitted(self, ids: Any) -> Any:
+        """What of a row there is room for."""
+        return ids
+
+    def cut_of(self, ids: Any) -> TextCut | None:
+        """What of a row is read where there is no room for all of it."""
+        return None
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> Sequence[Encoded]:

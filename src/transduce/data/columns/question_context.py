@@ -6,7 +6,7 @@ Shapes: B examples, Q positions of questions, S positions of texts, W characters
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -54,12 +54,17 @@ class QuestionContext(Tokens):
     """A row: the question's ids, the end token, or what stands between in its place, the text's ids."""
 
     kind: ClassVar[str] = "question_context"
+    cuts: ClassVar[bool] = False
 
     @property
     def spec(self) -> ColumnSpec:
         """The tokenizer's vocabulary, how many characters it is written with, and the token before the text."""
         sizes = self.tokenizer.size, 1 + len(self._alphabet)
         return ColumnSpec(self.kind, *sizes, separator=self.separator[-1])
+
+    def limited(self, positions: int) -> Self:
+        """Itself: a longer text is read in windows."""
+        return self
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Of questions and texts with a tab or a line break between. Raises InputError for anything else."""

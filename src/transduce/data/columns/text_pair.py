@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from transduce.core.errors import every
 from transduce.core.printable import PROBLEMS
@@ -27,6 +27,16 @@ class TextPair(Tokens):
         pairs = every(pair_of, texts, "line", PROBLEMS)
         sides = (self.tokenizer.encode(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         return [[*first, *self.separator, *second] for first, second in zip(*sides, strict=True)]
+
+    def _kept(self, ids: Any) -> list[tuple[int, int]]:
+        """As many of both texts as are left where tokens are dropped from the end of the longer one, one by one."""
+        middle, room = len(self.separator), self.room or 0
+        first = list(ids).index(self.separator[0])
+        second, free = len(ids) - first - middle, max(0, room - middle)
+        shorter = min(first, second, free // 2)
+        kept = (shorter, free - shorter) if first <= second else (free - shorter, shorter)
+        behind = first + middle
+        return [(0, kept[0]), (first, behind), (behind, behind + kept[1])]
 
     def parts(self, text: str) -> list[tuple[int, int]]:
         first, _ = pair_of(text)

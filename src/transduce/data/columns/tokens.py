@@ -1,7 +1,7 @@
 """Text as the ids of a tokenizer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import Column, ColumnSpec
+from transduce.data.columns.protocols import Column, ColumnSpec, TextCut
 from transduce.data.store import Ids
 from transduce.data.tokenizers.text_ids import ABSENT, USUAL_NAMES
 from transduce.data.tokenizers.tokenizer import Tokenizer
@@ -23,17 +23,20 @@ class Tokens(Column):
 
     starts, ends: whether a model reads the start token before a row, and the end token behind it. Stores hold neither.
     stream: rows of a store are windows of running text, which nothing is added to; a text by itself stands between two
-        end tokens, as a line does in a stream.
+        end tokens, as a line does in a stream; if it also starts, between a start token and an end token.
     before: in the place of the start token, what a model reads before a row; a row that does not start has none
         otherwise. What follows the first of them an output begins with, always.
     between: in the place of the end token, what stands between two texts that are read as one.
     after: in the place of the end token, what stands behind a row.
     never: tokens that search does not choose; None = padding, start and unknown. never_first: further ones that it does
         not choose first, behind what an output begins with; the end token may be one of them.
+    positions: how many a model has for a row with what stands around it; None = any number. The model says so, not its
+        file. A longer row is cut to its first tokens.
     """
 
     kind: ClassVar[str] = "tokens"
     is_text: ClassVar[bool] = True
+    cuts: ClassVar[bool] = True
     tokenizer: Tokenizer
     starts: bool = False
     ends: bool = False
@@ -43,6 +46,7 @@ class Tokens(Column):
     never: tuple[str, ...] | None = None
     between: tuple[str, ...] = ()
     never_first: tuple[str, ...] = ()
+    positions: int | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
@@ -83,7 +87,7 @@ class Tokens(Column):
         """The id before the first token of a text."""
         if self.before and self.starts:
             return self.tokenizer.ids(self.before[:1])[0]
-        return self.tokenizer.end if self.stream else self.tokenizer.start
+        return self.tokenizer.end if self.stream and not self.starts else self.tokenizer.start
 
     @property
     def end(self) -> int:
@@ -112,8 +116,46 @@ class Tokens(Column):
         """The ids that search does not choose first besides these, in order."""
         return sorted(set(self.tokenizer.ids(self.never_first)))
 
+    @property
+    def room(self) -> int | None:
+        """How many ids of a row a model has positions for."""
+        return None if self.positions is None else max(1, self.positions - len(self._behind) - len(self.opening))
+
+    def limited(self, positions: int) -> Self:
+        """The column of a model that has so many positions."""
+        return replace(self, positions=positions)
+
+    def fitted(self, ids: Any) -> Any:
+        """What of a row there is room for, as a list or an array of numbers, as the row is."""
+        if self.room is None or len(ids) <= self.room:
+            return ids
+        parts = [ids[start:end] for start, end in self._kept(ids)]
+        return np.concatenate(parts) if isinstance(ids, np.ndarray) else [each for part in parts for each in part]
+
+    def cut_of(self, ids: Any) -> TextCut | None:
+        """What of a row is read where there is no room for all of it."""
+        if self.room is None or len(ids) <= self.room:
+            return None
+        before, kept = len(self.opening), self._kept(ids)
+        last = before + len(ids)
+        within = [(start + before, end + before) for start, end in kept]
+        seen = ((0, before), *within, (last, last + len(self._behind)))
+        return TextCut(len(ids), sum(end - start for start, end in kept), seen)
+
+    def _kept(self, ids: Any) -> list[tuple[int, int]]:
+        """The places [start, end) of a longer row that are read."""
+        return [(0, self.room or 0)]
+
+    @property
+    def _behind(self) -> list[int]:
+        """The ids behind a row."""
+        return self.tokenizer.ids(self.after) if self.after else [self.end] * (self.ends or self.stream)
+
     def collate(self, rows: Sequence[Ids]) -> Padded:
         """(B, T) int64, padded with 0."""
+        rows = rows if self.positions is None else [self.fitted(row) for row in rows]
+        if self.stream:
+            return padded(rows)
         if self.before or self.after:
             closed = [np.asarray(self.closed(row.tolist()), np.int32) for row in rows]
             return padded(closed, 0, self.start if self.starts else None)
@@ -125,12 +167,15 @@ class Tokens(Column):
 
     def closed(self, ids: Sequence[int]) -> list[int]:
         """With what stands before and behind it, the start token apart."""
-        behind = self.tokenizer.ids(self.after) if self.after else [self.end] * (self.ends or self.stream)
-        return [*self.opening, *ids, *behind]
+        return [*self.opening, *self.fitted(ids), *self._behind]
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
         """What a model reads of texts by themselves, of rows that `closed` gave."""
         return padded(rows)
+
+    def pieces(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a part of a text, and the characters [first, last) that each came from."""
+        return self.tokenizer.encode([text])[0], self.tokenizer.offsets(text)
 
     def parts(self, text: str) -> list[tuple[int, int]]:
         """The characters [first, last) of each part of a text that an end token closes."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
-from transduce.data.columns.protocols import ColumnSpec, random_tokens
+from transduce.data.columns.protocols import PROBED, ColumnSpec, random_tokens
 from transduce.data.columns.tokens import Tokens
 from transduce.data.store import Ids
-from transduce.data.structures.word_units import unit_bounds, units_of
+from transduce.data.structures.word_units import unit_bounds
 from transduce.data.tokenizers.text_ids import ABSENT, Tokenizer
 
 LONGEST_WORD = 20  # characters of a word that a model sees; of a longer one the first and the last ones
@@ -43,12 +43,15 @@ class Words(Tokens):
     """A text a row: the ids of its words' pieces. A word's first piece is stored as its id + V.
 
     unit: how a text is cut into words; see `transduce.data.structures.word_units.unit_bounds`.
+    spaced: whether a word behind a space is read with it, for tokenizers of which it is a part; a text's first word
+        is, where the tokenizer puts a space before a text.
     """
 
     kind: ClassVar[str] = "words"
     length_unit: ClassVar[str] = "word"
-    without_words: ClassVar[str] = "the attention of a tagger is not shown; its answer is the label of each word."
+    cuts: ClassVar[bool] = False
     unit: str = "word"
+    spaced: bool = False
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
@@ -58,10 +61,11 @@ class Words(Tokens):
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: Tokenizer) -> Self:
         plain = Tokens.from_dict(table, tokenizer)
-        return cls(tokenizer, before=plain.before, after=plain.after, unit=str(table.get("unit", "word")))
+        unit, spaced = str(table.get("unit", "word")), table.get("spaced") is True
+        return cls(tokenizer, before=plain.before, after=plain.after, unit=unit, spaced=spaced)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "unit": self.unit}
+        return {**super().to_dict(), "unit": self.unit, **({"spaced": True} if self.spaced else {})}
 
     @property
     def spec(self) -> ColumnSpec:
@@ -75,16 +79,51 @@ class Words(Tokens):
         unknown = self.tokenizer.unknown
         return unknown if unknown == ABSENT else self.tokenizer.size + unknown
 
+    def fitted(self, ids: Any) -> Any:
+        """All of it: every word has a label, and a longer text is read in windows."""
+        return ids
+
+    def cut_of(self, ids: Any) -> None:
+        """Nothing is cut."""
+
+    @property
+    def probe(self) -> list[int]:
+        """Words of one piece."""
+        return self.closed([self.tokenizer.size] * PROBED)
+
     def bounds(self, text: str) -> list[tuple[int, int]]:
         """The characters [start, end) of each word."""
         return unit_bounds(text, self.unit)
 
+    def pieces(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of the words' pieces in the tokenizer's vocabulary, and the characters [start, end) of each."""
+        [row], spans = self.encode([text]), list[tuple[int, int]]()
+        for (start, end), given in zip(self.bounds(text), self._given(text), strict=True):
+            before = start - (len(given) - (end - start))
+            found = self._cutter.offsets(given) or [(0, len(given))]
+            spans += [(max(start, before + first), before + last) for first, last in found]
+        return [each % self.tokenizer.size for each in row], spans
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The pieces of each text's words; a word of which the tokenizer leaves nothing is unknown."""
-        listed = [units_of(text, self.unit) for text in texts]
+        listed = [self._given(text) for text in texts]
         different = list(dict.fromkeys(word for words in listed for word in words))
-        known = dict(zip(different, map(self._row, self.tokenizer.encode(different)), strict=True))
+        known = dict(zip(different, map(self._row, self._cutter.encode(different)), strict=True))
         return [[each for word in words for each in known[word]] for words in listed]
+
+    @property
+    def _cutter(self) -> Tokenizer:
+        """What cuts words into pieces."""
+        return self.tokenizer.within_texts if self.spaced else self.tokenizer
+
+    def _given(self, text: str) -> list[str]:
+        """The words as the tokenizer is given them."""
+        bounds = self.bounds(text)
+        if not self.spaced:
+            return [text[start:end] for start, end in bounds]
+        first = " " if self.tokenizer.spaces_texts else ""
+        spaces = [(" " if text[start - 1].isspace() else "") if start else first for start, _ in bounds]
+        return [space + text[start:end] for space, (start, end) in zip(spaces, bounds, strict=True)]
 
     def _row(self, ids: Sequence[int]) -> list[int]:
         first, *others = ids or [self._nothing]
@@ -117,7 +156,7 @@ class Words(Tokens):
     collate_texts = collate
 
     def inputs(self, rows: Sequence[Ids]) -> Any:
-        return self.collate(rows)
+        return self.collate([row[len(self.opening) : len(row) - len(self.after)] for row in rows])
 
     @classmethod
     def drawn(cls, length: int, size: int, generator: torch.Generator) -> WordPieces:

@@ -9,11 +9,9 @@ from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.data.filters import FilterConfig
-from transduce.data.hold_out import HoldOut, Split, drawn_from, split_pairs
+from transduce.data.hold_out import HELD_OUT, HoldOut, Split, drawn_from, split_pairs
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.shards import shards_of
-
-HELD_OUT = "held_out"  # the test set of pairs that were drawn; of several languages "held_out.zh" and so on
 
 
 class PairData(Config):

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,11 +18,14 @@ from transduce.core.errors import InputError
 from transduce.core.printable import NAMED, first_of
 from transduce.core.registry import suggest
 from transduce.data.files import existing_file, fingerprint, read_lines
+from transduce.data.formats import format_name, format_of, is_table
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARCHIVE, ARRAY, JOIN, members
+from transduce.data.speech.layouts import transcripts
 from transduce.data.speech.uploads import DATA
 
 Values = str | tuple[str, ...]
+BY = ("speaker", "name")  # what recordings of a folder may be split by
 
 
 class Strings(Config):
@@ -49,8 +52,8 @@ class Strings(Config):
 class RecordingParts(Config):
     """Recordings by the value of a column or a group: equal values are in the same part, whatever their order."""
 
-    by: str
-    """The column of the table, or the group of `pattern`, such as speaker."""
+    by: str | int
+    """The column of the table, or the group of `pattern`, such as speaker. Of a folder: speaker or name."""
     of: int = Field(default=10, ge=2)
     """How many parts there are. A value's part is the MD5 of its UTF-8, as a number, modulo this."""
     take: tuple[int, ...] = Field(min_length=1)
@@ -68,10 +71,11 @@ class RecordingParts(Config):
 
 
 class RecordingFile(Config):
-    """Recordings with their texts: a tab-separated table, or a tar archive with a `pattern`."""
+    """Recordings with their texts: a table, a tar archive with a `pattern`, or a folder with a `layout`."""
 
     file: str
-    """The table, compressed or not, or the archive. Columns that are called by name stand in its first line."""
+    """The table, compressed or not, the archive, or the folder. .csv, .jsonl and the like have named columns; any other
+    table is tab-separated, and columns that are called by name stand in its first line."""
     audio: int | str = 0
     """Column of the recording: FILE.wav, ARCHIVE.tar.gz:FILE.wav or FEATURES.npy:START:FRAMES; a number from 0, or a
     name."""
@@ -83,6 +87,15 @@ class RecordingFile(Config):
     """With features: column of a recording's first row."""
     frames: int | str = "num_frames"
     """With features: column of how many rows it has."""
+    folder: str = ""
+    """What stands before the names of a table's recordings: the folder they lie in, relative to `root`."""
+    suffix: str = ""
+    """What stands behind the names of a table's recordings, such as .wav."""
+    separator: str = Field(default="\t", min_length=1)
+    """What stands between the columns of a table that is neither .csv nor .jsonl, such as |."""
+    layout: Literal["trans", "beside"] | None = None
+    """Of a folder. trans: *.trans.txt as LibriSpeech has them, a name and its text a line. beside: a .txt or .lab
+    beside each sound."""
     where: dict[str, Values] = Field(default_factory=dict)
     """Only the rows with this, or one of these, in the column of this name: { split = "train" }."""
     but: dict[str, Values] = Field(default_factory=dict)
@@ -111,13 +124,22 @@ class RecordingFile(Config):
     @model_validator(mode="after")
     def _parts_by_a_group(self) -> Self:
         groups = re.compile(self.pattern or "").groupindex
+        if self.layout and self.parts and self.parts.by not in BY:
+            raise ValueError(f"parts.by: expected {' or '.join(BY)} of a folder; got {self.parts.by}")
         if self.parts and self.pattern is not None and self.parts.by not in groups:
             raise ValueError(f"parts.by: expected a group of pattern ({', '.join(groups)}); got {self.parts.by}")
         return self
 
+    def called(self, name: str) -> str:
+        """The path of a table's recording."""
+        return str(Path(self.folder) / f"{name}{self.suffix}") if self.folder or self.suffix else name
+
     def paths(self, root: Path) -> list[Path]:
-        """The file itself, and its array of features."""
-        return [located(root, self.file), *([located(root, self.features)] if self.features else [])]
+        """The file itself, and its array of features; the texts of a folder."""
+        path = located(root, self.file)
+        if self.layout and path.is_dir():
+            return list(dict.fromkeys(each.path for each in transcripts(path, self.layout)))
+        return [path, *([located(root, self.features)] if self.features else [])]
 
     def evaluate_options(self, root: Path) -> list[str]:
         """None: `transduce evaluate` reads tables of two columns."""
@@ -161,7 +183,8 @@ def read_recordings(
     Raises:
         InputError: a missing file, text that is not UTF-8; lines without the columns; too few recordings for strings.
     """
-    found = _archived(file, root) if file.pattern is not None else _listed(file, root)
+    read = _foldered if file.layout else _archived if file.pattern is not None else _listed
+    found = read(file, root)
     if words is not None:
         found = (each._replace(text=words[each.text]) for each in found if each.text in words)
     if file.strings is None:
@@ -186,7 +209,7 @@ def _archived(file: RecordingFile, root: Path) -> Iterator[Recording]:
     for name in sorted(members(located(root, file.file))):
         if found := pattern.fullmatch(name.rpartition("/")[2]):
             said = found.groupdict()
-            if file.parts and not file.parts.takes(said[file.parts.by] or ""):
+            if file.parts and not file.parts.takes(said[str(file.parts.by)] or ""):
                 continue
             count += 1
             yield Recording(count, f"{file.file}:{name}", said["text"], said.get("speaker") or "")
@@ -199,11 +222,8 @@ def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
     path = existing_file(located(root, file.file))
     asked: dict[str, Any] = {"text": file.text}
     asked |= {"start": file.start, "frames": file.frames} if file.features else {"audio": file.audio}
-    rows = ((line, text.split("\t")) for line, text in enumerate(read_lines(path), 1))
     by = [file.parts.by] if file.parts else []
-    named = bool(file.where or file.but or by) or any(isinstance(each, str) for each in asked.values())
-    header = next(rows, (1, []))[1] if named else []
-    places = _places(path, [*asked.values(), *file.where, *file.but, *by], header)
+    places, rows = _rows(file, path, [*asked.values(), *file.where, *file.but, *by])
     wanted = [(places[column], _several(value), True) for column, value in file.where.items()]
     wanted += [(places[column], _several(value), False) for column, value in file.but.items()]
     least, short = max(places.values()), list[int]()
@@ -214,11 +234,35 @@ def _listed(file: RecordingFile, root: Path) -> Iterator[Recording]:
             if file.parts and not file.parts.takes(row[places[file.parts.by]]):
                 continue
             found = {key: row[places[column]] for key, column in asked.items()}
-            name = f"{file.features}:{found['start']}:{found['frames']}" if file.features else found["audio"]
+            name = (
+                f"{file.features}:{found['start']}:{found['frames']}" if file.features else file.called(found["audio"])
+            )
             yield Recording(line, name, found["text"])
     if short:
         lines = first_of(short, NAMED)
         raise InputError(f"{path}: expected {least + 1} tab-separated columns; line {lines} has fewer.")
+
+
+def _rows(
+    file: RecordingFile, path: Path, columns: Sequence[int | str]
+) -> tuple[dict[int | str, int], Iterator[tuple[int, list[str]]]]:
+    """Where columns stand in the rows of a table, and the rows with their lines."""
+    if file.separator == "\t" and is_table(path) and format_name(path) != "tsv":
+        keys = list(dict.fromkeys(columns))
+        return {key: place for place, key in enumerate(keys)}, format_of(path).rows(path, keys)
+    rows = ((line, text.split(file.separator)) for line, text in enumerate(read_lines(path), 1))
+    named = any(isinstance(each, str) for each in columns)
+    header = next(rows, (1, []))[1] if named else []
+    return _places(path, columns, header), rows
+
+
+def _foldered(file: RecordingFile, root: Path) -> Iterator[Recording]:
+    """The recordings of a folder without a table."""
+    folder = located(root, file.file)
+    for number, each in enumerate(transcripts(folder, file.layout or ""), 1):
+        name = each.sound.relative_to(folder).as_posix()
+        if file.parts is None or file.parts.takes(each.speaker if file.parts.by == "speaker" else name):
+            yield Recording(number, str(Path(file.file) / name), each.text, each.speaker)
 
 
 def _several(values: Values) -> tuple[str, ...]:

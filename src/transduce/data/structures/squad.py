@@ -2,6 +2,12 @@
 
 {"data": [{"paragraphs": [{"context": "..", "qas": [{"id": "..", "question": "..", "answers": [
     {"text": "..", "answer_start": 17}, ..]}, ..]}, ..]}, ..]}
+
+Or an object a line, with answers in any of these ways:
+
+{"question": "..", "context": "..", "answers": [{"text": "..", "answer_start": 17}, ..]}
+{"question": "..", "context": "..", "answers": {"text": ["..", ..], "answer_start": [17, ..]}}
+{"question": "..", "context": "..", "answer": ".."}
 """
 
 import json
@@ -11,9 +17,11 @@ from typing import Any, NamedTuple
 
 from transduce.core.errors import InputError
 from transduce.core.printable import PROBLEMS
-from transduce.data.files import read_whole
+from transduce.data.files import read_lines, read_whole, suffix_of
 
 SEPARATORS = ("\t", "\n")
+OBJECTS = (".jsonl", ".ndjson")
+ANSWERS = ("answers", "answer")
 
 
 class Question(NamedTuple):
@@ -54,17 +62,16 @@ def cut(text: str) -> tuple[str, str]:
 
 
 def read_squad(path: Path) -> list[Question]:
-    """All questions of a file, compressed or not, in its order.
+    """All questions of a .json or a .jsonl, compressed or not, in its order.
 
     Raises:
         InputError: it is no such JSON; all wrong places are named. Two questions have the same id.
     """
-    try:
-        table = json.loads(read_whole(path).decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected JSON in the format of SQuAD; it cannot be read: {error}.") from None
     problems: list[str] = []
-    found = list(_questions(table, problems))
+    if suffix_of(path) in OBJECTS:
+        found = [each for each in _objects(path, problems) if each]
+    else:
+        found = list(_questions(_table(path), problems))
     ids = [each.id for each in found]
     if len(set(ids)) < len(ids):
         twice = list(dict.fromkeys(each for each in ids if ids.count(each) > 1))
@@ -73,6 +80,44 @@ def read_squad(path: Path) -> list[Question]:
         more = [f"and {len(problems) - PROBLEMS:,} more"] if len(problems) > PROBLEMS else []
         raise InputError(f"{path}: {problem}." for problem in [*problems[:PROBLEMS], *more])
     return found
+
+
+def _table(path: Path) -> Any:
+    try:
+        return json.loads(read_whole(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: expected JSON in the format of SQuAD; it cannot be read: {error}.") from None
+
+
+def _objects(path: Path, problems: list[str]) -> Iterator[Question | None]:
+    """The question of each line, of which those without an id are called by their lines."""
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            yield _object(line, number, problems)
+
+
+def _object(line: str, number: int, problems: list[str]) -> Question | None:
+    where = f"line {number}"
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        problems.append(f"{where}: expected a JSON object; it cannot be read: {error}")
+        return None
+    context = _text(row, "context", where, problems)
+    if context is None:
+        return None
+    key = next((key for key in ANSWERS if row.get(key) is not None), "")
+    whole = {"id": str(row.get("id", number)), "question": row.get("question"), "answers": as_answers(row.get(key))}
+    return _question(whole, context, where, problems)
+
+
+def as_answers(given: Any) -> Any:
+    """The answers of an object of its own as SQuAD's: texts alone have no place, and lists of both become objects."""
+    if isinstance(given, dict) and isinstance(given.get("text"), list):
+        starts = given.get("answer_start") or [0] * len(given["text"])
+        return [{"text": text, "answer_start": start} for text, start in zip(given["text"], starts, strict=False)]
+    several = given if isinstance(given, list) else [] if given is None else [given]
+    return [{"text": each} if isinstance(each, str) else each for each in several if each != ""]
 
 
 def placed(question: Question) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ EU NNP B-ORG         CoNLL: a word a line, an empty line between texts; tabs or 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,17 +23,22 @@ FIELDS = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7}  # of CoNLL
 TOKENS = ("tokens", "words", "source")
 LABELS = ("ner_tags", "tags", "labels", "pos_tags", "upos", "target")
 SPANS = ("spans", "label", "entities", "labels")
-DOCUMENT = "-DOCSTART-"
+DOCUMENT, NEW_DOCUMENT = "-DOCSTART-", "# newdoc"  # before each document: of CoNLL, of CoNLL-U
+MARK = [DOCUMENT]
 SHOWN = 40  # characters of what came in a message
 
 
 class TaggedRow(NamedTuple):
-    """A text: the line of its first word, its words, the label of each; widened: how many spans cut a word."""
+    """A text: the line of its first word, its words, the label of each; widened: how many spans cut a word.
+
+    document: which one it is of, counted from 1; 0 = the file marks none before it.
+    """
 
     line: int
     words: list[str]
     labels: list[str]
     widened: int = 0
+    document: int = 0
 
 
 def conll_rows(path: Path, word: int = 0, label: int = -1) -> Iterator[TaggedRow]:
@@ -50,8 +56,10 @@ def conll_rows(path: Path, word: int = 0, label: int = -1) -> Iterator[TaggedRow
     def cells() -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(text_lines(path), 1):
             found = line.split("\t") if "\t" in line else line.split()
-            if not line.strip() or line.startswith(DOCUMENT):
+            if not line.strip():
                 yield number, []
+            elif line.startswith(DOCUMENT):
+                yield number, MARK
             elif len(found) < least or not (found[word].strip() and found[label].strip()):
                 wanted = "a word and its label" if least == 2 else f"{least} columns"
                 problems.add(number, f'expected {wanted}; got "{line[:SHOWN]}".')
@@ -81,6 +89,8 @@ def conllu_rows(path: Path, label: str | int = "upos", word: int = 1) -> Iterato
             found = line.split("\t")
             if not line.strip():
                 yield number, []
+            elif line.startswith(NEW_DOCUMENT):
+                yield number, MARK
             elif line.startswith("#") or "-" in found[0] or "." in found[0]:
                 continue
             elif len(found) <= max(column, word):
@@ -93,18 +103,18 @@ def conllu_rows(path: Path, label: str | int = "upos", word: int = 1) -> Iterato
 
 
 def _grouped(cells: Iterable[tuple[int, list[str]]]) -> Iterator[TaggedRow]:
-    """Words and labels up to each empty line."""
-    first, words, labels = 0, list[str](), list[str]()
-    for number, cell in cells:
-        if cell:
+    """Words and labels up to each empty line, or to where a document begins."""
+    first, words, labels, document = 0, list[str](), list[str](), 0
+    for number, cell in chain(cells, [(0, list[str]())]):
+        if len(cell) == 2:
             first = first or number
             words.append(cell[0])
             labels.append(cell[1])
-        elif words:
-            yield TaggedRow(first, words, labels)
+            continue
+        if words:
+            yield TaggedRow(first, words, labels, document=document)
             first, words, labels = 0, [], []
-    if words:
-        yield TaggedRow(first, words, labels)
+        document += cell == MARK
 
 
 def json_rows(

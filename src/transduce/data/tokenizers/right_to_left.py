@@ -31,8 +31,8 @@ class RightToLeft(Tokenizer):
         """The text of `ids`, the first of which is its last token."""
         return super().decode(list(ids)[::-1])
 
-    def offsets(self, text: str) -> list[tuple[int, int]]:
-        return super().offsets(text)[::-1]
+    def offsets(self, text: str, masked: bool = False) -> list[tuple[int, int]]:
+        return super().offsets(text, masked)[::-1]
 
     def spellings(self) -> list[bytes]:
         """None: what is joined in the order of writing is no text.

@@ -24,14 +24,15 @@ sentence. One exception is meant: to a whitespace tokenizer the word "<unk>" *is
 corpora such as the Penn Treebank come with their rare words already replaced by it.
 """
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.patterns import as_our_errors, linear, refuse_surrogates
@@ -103,6 +104,37 @@ class Tokenizer:
         found = {role: getattr(self, role) for role in USUAL_NAMES}
         return {role: index for role, index in found.items() if index != ABSENT}
 
+    @property
+    def spaces_words(self) -> bool:
+        """Whether a space is part of the word behind it, as byte-level BPE of GPT-2 has it (Radford et al. 2019)."""
+        return self._byte_level is not None and bool(self._byte_level.use_regex)
+
+    @property
+    def spaces_texts(self) -> bool:
+        """Whether a text is read as if a space stood before it."""
+        return self._byte_level is not None and bool(self._byte_level.add_prefix_space)
+
+    @property
+    def _byte_level(self) -> Any:
+        """What cuts a text into words of bytes; None = another."""
+        found = self._inner.pre_tokenizer
+        return found if type(found).__name__ == "ByteLevel" else None
+
+    @cached_property
+    def within_texts(self) -> "Tokenizer":
+        """The same for parts of a text: no space is added before any of them."""
+        return self.spacing_texts(False)
+
+    def spacing_texts(self, spaces: bool) -> "Tokenizer":
+        """The same, which reads a text as if a space stood before it, or as it is."""
+        if self._byte_level is None or self.spaces_texts == spaces:
+            return self
+        from tokenizers import Tokenizer as Inner
+
+        table = json.loads(self.to_json())
+        table["pre_tokenizer"]["add_prefix_space"] = spaces
+        return type(self)(Inner.from_str(json.dumps(table, ensure_ascii=False)), self.roles)
+
     def equals(self, other: "Tokenizer") -> bool:
         """Whether both make the same ids of every text."""
         same = self.right_to_left == other.right_to_left and self.special == other.special
@@ -125,15 +157,18 @@ class Tokenizer:
             encoded = self._inner.encode_batch_fast(listed, add_special_tokens=False)
         return [self._only_text(encoding.ids) for encoding in encoded]
 
-    def encode_words(self, texts: Sequence[str]) -> list[list[list[int]]]:
+    def encode_words(self, texts: Sequence[str], masked: bool = False) -> list[list[list[int]]]:
         """The same, word by word: of each part that is cut into tokens by itself, and of each added token.
+
+        masked: the name of the mask is the mask; those of other special tokens read as unknown.
 
         Raises: as `encode`.
         """
-        listed = list(texts)
+        listed, inner = list(texts), self._finding_special if masked else self._inner
         with as_our_errors(listed):
-            encoded = self._inner.encode_batch(listed, add_special_tokens=False)
-        words = (zip(encoding.word_ids, self._only_text(encoding.ids), strict=True) for encoding in encoded)
+            encoded = inner.encode_batch(listed, add_special_tokens=False)
+        read = self._but_masks if masked else self._only_text
+        words = (zip(encoding.word_ids, read(encoding.ids), strict=True) for encoding in encoded)
         return [[[index for _, index in word] for _, word in groupby(each, itemgetter(0))] for each in words]
 
     def with_added(self, tokens: Iterable[str]) -> "Tokenizer":
@@ -156,7 +191,7 @@ class Tokenizer:
         from tokenizers import Tokenizer as Inner
 
         inner = Inner.from_str(self.to_json())
-        inner.add_special_tokens([AddedToken(MASK, normalized=False, special=True)])
+        inner.add_special_tokens([AddedToken(MASK, normalized=False, special=True, lstrip=True)])
         return Tokenizer(inner, self.roles)
 
     def with_roles(self, roles: Mapping[str, str]) -> "Tokenizer":
@@ -226,13 +261,23 @@ class Tokenizer:
         names = [None if index in self._silent else self._inner.id_to_token(index) for index in ids]
         return [b"" if name is None else spell[kind](name) for name in names]
 
-    def offsets(self, text: str) -> list[tuple[int, int]]:
+    @cached_property
+    def _finding_special(self) -> "Inner":
+        """The same, to which the name of a special token in a text is that token."""
+        from tokenizers import Tokenizer as Inner
+
+        return Inner.from_str(self.to_json())
+
+    def offsets(self, text: str, masked: bool = False) -> list[tuple[int, int]]:
         """For each token of `text`, the characters [first, last) of `text` that it came from.
+
+        masked: as `encode_words` reads it.
 
         The "▁" put before a text that begins with punctuation shares the offsets of its first character.
         """
         with as_our_errors([text]):
-            (encoding,) = self._inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
+            inner = self._finding_special if masked else self._inner
+            (encoding,) = inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
         return list(encoding.offsets)
 
     def to_json(self) -> str:
@@ -267,6 +312,11 @@ class Tokenizer:
         if self.unknown == ABSENT:
             return [piece for index in ids for piece in self._as_text(index)]
         return [self.unknown if index in self._silent else index for index in ids]
+
+    def _but_masks(self, ids: list[int]) -> list[int]:
+        """Masks stay, and other special tokens are unknown."""
+        others = self._silent - {self.mask}
+        return [max(0, self.unknown) if index in others else index for index in ids]
 
     def _as_text(self, index: int) -> list[int]:
         """The token itself; of one that no text spells, the characters of its name."""

@@ -7,6 +7,7 @@
     classification: "composer.classify",
     extractive_qa: "composer.answer",
     parsing: "composer.parse",
+    tagging: "composer.tag",
     algorithmic: "composer.compute",
     tree_classification: "composer.label",
     node_classification: "composer.classify",

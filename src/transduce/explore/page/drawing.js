@@ -1,4 +1,4 @@
-/* The picture of a task: the words that a classifier looked at, an answer in its text, a tree, what is looked back at. */
+/* The picture of a task: the words that a classifier looked at, labels of words, an answer in its text, a tree. */
 "use strict";
 (function (T) {
   T.views.drawing = {

@@ -62,7 +62,7 @@
 
   /** A bar for each label, the likeliest first. */
   T.labelBars = labels;
-  function labels(area, { probabilities }) {
+  function labels(area, { probabilities, title }) {
     const all = T.likeliest(probabilities);
     const shown = all.slice(0, MOST_LABELS);
     const width = Math.min(T.widthOf(area, 200, 520) - 42, 460);
@@ -89,7 +89,7 @@
     });
     return T.figure({
       name: "labels",
-      title: T.say("labels.title"),
+      title: title ?? T.say("labels.title"),
       caption: shown.length < all.length ? T.say("labels.cut", { shown: shown.length, all: all.length }) : null,
       picture,
       table: () => ({

@@ -1,4 +1,4 @@
-/* A text as a picture: its words in lines, each with a colour behind it, and bars above and below it.
+/* A text as a picture: its words in lines, each with a colour behind it, bars above and below it, or a label below.
 
    What stands between two words stays as it is, so that a script without spaces gets none. Offsets count code points. */
 "use strict";
@@ -6,31 +6,46 @@
   const SIZE = 17,
     LINE = 30,
     BAR = 20,
+    LABEL = 11,
     PAD = 2;
 
   /** text, words: [{text, start, end}]; from, to: the characters that are shown. label: for those who do not see it.
       colour(i) -> bytes behind a word or null; strong(i): whether it stands out. above, below: {values, most, name}.
+      labels(i): what stands below a word; joins(i): whether its colour goes on from the word before.
       tell, choose: of T.walkBoxes; focus: the word that keys begin at. */
   T.wordFlow = (area, options) => {
     const o = { from: 0, to: Infinity, colour: () => null, strong: () => false, ...options };
     const bars = Boolean(o.above || o.below);
-    const { places, size } = laidOut(parts(o), T.widthOf(area, 200, 900) - 42, o, bars ? LINE + 2 * BAR : LINE + 2);
+    const high = bars ? LINE + 2 * BAR : LINE + (o.labels ? LABEL + 8 : 2);
+    const { places, size } = laidOut(parts(o), T.widthOf(area, 200, 900) - 42, o, high);
     const picture = T.walkedPicture("word-flow", size, T.say("flow.role"), o.label);
     const top = bars ? BAR : 1;
     const boxes = [];
     for (const { text, word, x, y, width } of places) {
       const bytes = word >= 0 ? o.colour(word) : null;
       const box = { x: x - PAD, y: y + top + 2, width: width + 2 * PAD, height: LINE - 4 };
-      if (word >= 0) boxes[word] = { ...box, y: y + 1, height: (bars ? LINE + 2 * BAR : LINE) - 2 };
+      if (word >= 0) boxes[word] = { ...box, y: y + 1, height: high - 2 };
+      if (bytes && o.joins?.(word)) picture.prepend(...bridge(box, boxes[word - 1], bytes));
       if (bytes) picture.append(T.svg("rect", { ...box, rx: 4, class: "word-back", fill: `rgb(${bytes.join(",")})` }));
       if (word >= 0 && bars) picture.append(...barsOf(o, word, { x, y, width }));
       const fill = bytes ? { fill: T.readableOn(bytes) } : {};
       const name = `flow-text${word < 0 ? " between" : ""}${word >= 0 && o.strong(word) ? " strong" : ""}`;
       picture.append(T.svg("text", { x, y: y + top + LINE - 10, class: name, style: fill }, text));
+      const label = word >= 0 && o.labels?.(word);
+      if (label) picture.append(T.svg("text", { x, y: y + top + LINE + LABEL, class: "flow-label" }, label));
     }
     T.walkBoxes(picture, { boxes, size, tell: o.tell, choose: o.choose, next: inOrder(boxes), start: o.focus ?? 0 });
     return picture;
   };
+
+  /** The colour between two words of a line, which lie side by side in either direction. */
+  function bridge(box, before, bytes) {
+    if (!before || before.y !== box.y - 2) return [];
+    const [left, right] = before.x < box.x ? [before, box] : [box, before];
+    const width = Math.max(0, right.x - left.x - left.width) + 8;
+    const place = { ...box, x: left.x + left.width - 4, width };
+    return [T.svg("rect", { ...place, class: "word-back", fill: `rgb(${bytes.join(",")})` })];
+  }
 
   /** The text cut into words and what stands between them: [{text, word}], -1 for no word. */
   function parts({ text, words, from, to }) {
@@ -56,13 +71,16 @@
       const solid = word >= 0 ? [text] : text.split(/(\s+)/u).filter(Boolean);
       for (const piece of solid) {
         const blank = !piece.trim();
-        const width = blank ? SIZE / 3.4 : T.textWidth(piece, SIZE, word >= 0 && o.strong(word) ? 700 : 400);
+        const label = (word >= 0 && o.labels?.(word)) || "";
+        const own = blank ? SIZE / 3.4 : T.textWidth(piece, SIZE, word >= 0 && o.strong(word) ? 700 : 400);
+        const width = Math.max(own, label && T.textWidth(label, LABEL, 700) + 4);
         if (!blank && x > PAD && x + width > room) end();
         if (!blank) places.push({ text: piece, word, x, y, width });
         x += width;
         widest = Math.max(widest, x + PAD);
       }
     }
+    if (T.rightToLeft(o.text)) for (const each of places) each.x = widest - each.x - each.width;
     return { places, size: { width: Math.ceil(widest), height: y + height } };
   }
 

@@ -54,6 +54,12 @@
     return found;
   };
 
+  const STRONG = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]|\p{L}/u;
+  const BACKWARDS = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+  /** Whether a text is written from right to left: its first letter says so. */
+  T.rightToLeft = (text) => BACKWARDS.test(STRONG.exec(text)?.[0] ?? "");
+
   const two = d3.format(".2f"),
     three = d3.format(".3f"),
     short = d3.format(".3~g"),

@@ -3,74 +3,56 @@
 The figures follow the recipe for SST-2, `recipes/sst2.toml`; docs/planning.md says which are measured.
 """
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.printable import NAMED
 from transduce.data.files import lasting_file, suffix_of
-from transduce.data.formats import format_of
+from transduce.data.formats import format_of, is_table
 from transduce.data.formats.base import named_lines
 from transduce.data.labelled import SEPARATOR, LabelledFile, read_labelled
 from transduce.data.labelled_columns import LabelledColumns, Looked
-from transduce.data.pairs.inputs import (
-    HELD_OUT,
-    Inputs,
-    Named,
-    by_language,
-    by_name,
-    of_several,
-    part_of,
-    stem_of,
-    training_name,
-    training_tables,
-    usual_validation,
-)
-from transduce.planning import decisions
-from transduce.planning.decisions import Decision, Size, rounded
+from transduce.data.pairs.inputs import Inputs, Named, training_name
+from transduce.data.tagged import SUFFIXES
+from transduce.planning.decisions import Decision, Size
 from transduce.planning.facts import SAMPLED, SideFacts, side_facts
-from transduce.planning.protocols import Start
-from transduce.recipe.recipe import Table, parse_recipe, with_model_to_start_from
+from transduce.planning.protocols import Recognised
+from transduce.planning.single_files import refuse_options, training_file, with_held_out
+from transduce.planning.tasks.base import HELD_OUT_SHARE, EncoderPlanner
 
 FEWEST, USEFUL = 20, 500  # examples: of fewer nothing is learnt; of fewer little
 RARE = 5  # examples of a label, of fewer it is hardly learnt
-HELD_OUT_SHARE = (0.1, 1000)  # of the examples in validation, and in the test; at most so many
 SIZES = ((0, 128), (2_000, 200), (10_000, 300))  # examples from which a recurrent network is so wide
 SMALL = 100_000  # examples, below which there is much dropout
 EPOCHS, EPOCHS_UP_TO = 10, 20_000  # of so many examples; of more, fewer in proportion to their root
-STARTED_EPOCHS = 3  # from a pretrained model
-LEAST_UPDATES = 300
 SKEWED = 0.9  # share of the commonest label, from which accuracy says little
 TOLD = 5  # labels
 MANY = 300_000  # texts without spaces between words, from which there is enough to learn words from
 PIECES_A_SIGN = 0.7  # of BPE, for a character of a script without spaces between words
-RATES = ((0, 1e-4), (385, 7e-5), (768, 5e-5))  # widths of a pretrained model from which it learns at this rate
 
 
-def recognise(named: Named) -> LabelledColumns | None:
-    """The columns of labelled texts in the files; None: they hold something else, or cannot be read as tables."""
+def recognise(named: Named) -> Recognised | None:
+    """That the files are tables of labelled texts; None: they hold something else, or cannot be read as tables."""
     of_pairs = named.target or named.languages or named.source_separator or named.separator or named.root
-    path = _training_file(named.source)
+    path = _training_table(named.source)
     if of_pairs or path is None:
         return None
     try:
-        return Looked(path, format_of(path), named.columns, named.target_column).recognised()
+        found = Looked(path, format_of(path), named.columns, named.target_column).recognised()
     except InputError:  # which the planner of pairs tells
         return None
+    return Recognised(f"texts with labels, as {found.why}", found.doubt) if found else None
 
 
-def _training_file(source: Path) -> Path | None:
+def _training_table(source: Path) -> Path | None:
     """The table that is trained on: the file itself, or train.csv and its like in a folder."""
     if source.is_dir():
-        files = [each for each in sorted(source.iterdir()) if each.is_file()]
-        tables = [] if by_language(files) else training_tables(files)
-        return tables[0] if len(tables) == 1 else None
-    return source if source.is_file() and suffix_of(source) not in (".zip", ".tmx") else None
+        return training_file(source, is_table)
+    return training_file(source, lambda path: suffix_of(path) not in (".zip", ".tmx", *SUFFIXES))
 
 
 @dataclass(frozen=True)
@@ -92,6 +74,11 @@ class LabelFacts:
         what = "a pair of texts" if self.pair else "a text"
         length = f"{self.text.words:.1f} words, {self.text.characters:.0f} characters {what}"
         return [f"{self.examples:,} examples with {len(self.labels):,} labels: {', '.join(shown)}{more}. {length}."]
+
+    @property
+    def amount(self) -> int:
+        """The examples."""
+        return self.examples
 
     @property
     def skew(self) -> float:
@@ -152,12 +139,9 @@ def labelled_inputs(named: Named) -> Inputs:
     Raises:
         InputError: files that are missing, or whose columns of texts and labels are not known.
     """
-    path = _training_file(named.source)
-    if named.target or named.source_separator or named.separator or named.languages:
-        raise InputError(
-            "--task classification: --target, --source-separator, --separator and --languages are for pairs of texts. "
-            "Name one file, and its columns by --source-column (texts) and --target-column (labels)."
-        )
+    path = _training_table(named.source)
+    how = "Name one file, and its columns by --source-column (texts) and --target-column (labels)."
+    refuse_options(named, "classification", how, columns=True)
     if path is None:
         lasting_file(named.source)
         raise InputError(f"{named.source}: expected one table of texts and labels, or a folder with train.csv or such.")
@@ -170,7 +154,7 @@ def labelled_inputs(named: Named) -> Inputs:
         )
     entry = {"file": str(path), "text": found.text[0] if len(found.text) == 1 else [*found.text], "label": found.label}
     inputs = Inputs(training_name(named.source, ("", "")), entry, notes=(_told(named, path, found),))
-    return _with_named(_beside(inputs, named.source, path), named)
+    return with_held_out(inputs, named, path)
 
 
 def _told(named: Named, path: Path, found: LabelledColumns) -> str:
@@ -180,56 +164,23 @@ def _told(named: Named, path: Path, found: LabelledColumns) -> str:
     return f"{path}: trains a classifier{why}; the texts are in {texts}.{other}"
 
 
-def _beside(inputs: Inputs, folder: Path, train: Path) -> Inputs:
-    """With the validation and the tests that lie in a folder beside the training file."""
-    if not folder.is_dir():
-        return inputs
-    alike = [each for each in sorted(folder.iterdir()) if each != train and suffix_of(each) == suffix_of(train)]
-    files = {stem_of(each): {**inputs.train, "file": str(each)} for each in alike if each.is_file()}
-    validation = sorted((stem for stem in files if part_of(stem) == "validation"), key=usual_validation)
-    tests = by_name(stem for stem in files if part_of(stem) == "test")
-    several = (of_several(folder, *validation),) if len(validation) > 1 else ()
-    return replace(
-        inputs,
-        validation=files[validation[0]] if validation else None,
-        tests={name: files[stem] for name, stem in tests.items()},
-        notes=(*inputs.notes, *several),
-    )
-
-
-def _with_named(inputs: Inputs, named: Named) -> Inputs:
-    """With the held-out files that were named, which have the columns of the training file."""
-    for part in HELD_OUT:
-        if getattr(named, f"{part}_target") is not None:
-            raise InputError(f"--{part}-target: is for pairs of texts; the labels are a column of --{part}.")
-        path = getattr(named, part)
-        if path is None:
-            continue
-        lasting_file(path)
-        entry = {**inputs.train, "file": str(path)}
-        held_out: dict[str, Any] = {"validation": entry} if part == "validation" else {"tests": {part: entry}}
-        inputs = replace(inputs, named=(*inputs.named, part), **held_out)
-    return inputs
-
-
-class LabelsPlanner:
+class LabelsPlanner(EncoderPlanner):
     """A `TaskPlanner` for texts with labels.
 
     Raises:
         InputError: as `labelled_inputs`.
     """
 
-    def __init__(self, named: Named) -> None:
-        self.named, self.inputs = named, labelled_inputs(named)
+    kind, model, readers = "classification", "classifier", ("classifier",)
+    sizes = SIZES
+    epochs, epochs_up_to = EPOCHS, EPOCHS_UP_TO
+    held_out_how = "of each label in proportion, the same text on one side"
+    files = staticmethod(labelled_inputs)
 
     @cached_property
     def facts(self) -> LabelFacts:
         """Raises InputError as `label_facts`."""
         return label_facts(LabelledFile.model_validate(self.inputs.train))
-
-    def to_lines(self) -> list[str]:
-        """As `TaskPlanner.to_lines`."""
-        return self.facts.to_lines()
 
     def warnings(self) -> list[str]:
         """That there are few examples, or few of a label."""
@@ -243,49 +194,6 @@ class LabelsPlanner:
             have = "1 label has" if len(rare) == 1 else f"{len(rare):,} labels have"
             found.append(f"{have} fewer than {RARE} examples ({', '.join(rare[:NAMED])}), and will hardly be learnt.")
         return found
-
-    def usual_size(self) -> Size:
-        """By the number of examples."""
-        return Size([width for least, width in SIZES if self.facts.examples >= least][-1], 1)
-
-    def smaller(self, size: Size) -> Size | None:
-        """As `TaskPlanner.smaller`."""
-        found = [Size(width, 1) for _, width in SIZES]
-        return found[found.index(size) - 1] if size in found[1:] else None
-
-    def deserved_updates(self, start: Start | None) -> int:
-        """Ten epochs of 20,000 examples and fewer, of more in proportion to their root; three from another model."""
-        epoch = self.facts.positions / self._batch()
-        if start:
-            return max(1, rounded(STARTED_EPOCHS * epoch))
-        epochs = EPOCHS * min(1.0, math.sqrt(EPOCHS_UP_TO / self.facts.examples))
-        return rounded(max(LEAST_UPDATES, epochs * epoch))
-
-    def why_deserved(self, start: Start | None) -> str:
-        """As `TaskPlanner.why_deserved`."""
-        if start:
-            return f"{STARTED_EPOCHS} epochs, as a pretrained model learns quickly"
-        epochs = self.deserved_updates(None) * self._batch() / self.facts.positions
-        return f"about {rounded(epochs)} epochs; {EPOCHS} of up to {EPOCHS_UP_TO:,} examples, of more fewer"
-
-    def decide(self, validation: bool, test: bool, size: Size, start: Start | None) -> list[Decision]:
-        """As `TaskPlanner.decide`."""
-        return [
-            *self._task(),
-            *self._held_out(validation, test),
-            *self._filters(),
-            *(self._tokenizer() if start is None or not start.keeps else ()),
-            Decision("batch.tokens", self._batch(), "about 60 updates see all examples; 512 at least, 2,048 at most"),
-            *(_started(start) if start else self._model(size)),
-        ]
-
-    def schedule(self, updates: int, reason: str, expected: int, start: Start | None) -> list[Decision]:
-        """As for pairs; from another model, the learning rate rises over a tenth of the updates."""
-        planned = decisions.schedule(updates, reason, expected)
-        if start is None:
-            return planned
-        warmup = Decision("training.warmup", max(1, expected // 10), "a tenth of the updates, for a pretrained model")
-        return [warmup if each.key == warmup.key else each for each in planned]
 
     def _task(self) -> list[Decision]:
         kind = "chosen by you" if self.named.task else "a column holds labels"
@@ -302,20 +210,6 @@ class LabelsPlanner:
             Decision("training.best", best, reason),
             Decision("training.decode_sentences", 2 * HELD_OUT_SHARE[1], "all, as labels are quickly found"),
         ]
-
-    def _held_out(self, validation: bool, test: bool) -> list[Decision]:
-        share, most = HELD_OUT_SHARE
-        count = max(1, min(most, round(share * self.facts.examples)))
-        reason = "a tenth of the examples, at most 1,000; of each label in proportion, the same text on one side"
-        missing = [part for part, there in (("validation", validation), ("test", test)) if not there]
-        return [Decision(f"data.hold_out.{part}", count, reason) for part in missing]
-
-    def _filters(self) -> list[Decision]:
-        most = 2 ** math.ceil(math.log2(max(256.0, min(1024.0, self.facts.longest))))
-        reason = (
-            f"the longest texts have about {rounded(self.facts.longest):,} tokens; longer ones are dropped and told"
-        )
-        return [Decision("data.filters.max_tokens", most, reason)] if most != 256 else []
 
     def _tokenizer(self) -> list[Decision]:
         kind, text = self.facts.unit, self.facts.text
@@ -335,15 +229,8 @@ class LabelsPlanner:
             Decision("tokenizer.vocabulary", size, f"{text.alphabet:,} characters"),
         ]
 
-    def _batch(self) -> int:
-        wanted = max(self.facts.positions / 60, 2 * min(1024.0, self.facts.longest), 512.0)
-        return int(2 ** round(math.log2(min(2048.0, wanted))))
-
     def _model(self, size: Size) -> list[Decision]:
-        usual = self.usual_size()
-        reason = f"for {self.facts.examples:,} examples" + (
-            "; smaller than usual, as the time is short" if size != usual else ""
-        )
+        reason = self._for_amount(size)
         recurrent = "as in the recipe for SST-2, see docs/results.md"
         dropout = 0.5 if self.facts.examples < SMALL else 0.3
         return [
@@ -357,30 +244,3 @@ class LabelsPlanner:
             Decision("model.word_dropout", 0.1, "no single word is to decide alone"),
             Decision("training.learning_rate", 1e-3, recurrent),
         ]
-
-
-def _started(start: Start) -> list[Decision]:
-    """The model and the optimizer of a training from another model."""
-    table: Table = {"task": {"kind": "classification"}, "training": {"start": start.path}}
-    model = with_model_to_start_from(table).get("model", {})
-    return [*_sizes(model), *_fine_tuning(start)]
-
-
-def _sizes(model: Table) -> Iterator[Decision]:
-    """The keys of the model that are not as usual."""
-    kind = model.get("kind", "classifier")
-    table = {"name": "start", "task": {"kind": "classification"}, "data": {"train": [{"file": "a.tsv"}]}}
-    usual = parse_recipe({**table, "model": {"kind": kind}}, "start").to_table()["model"] | {"kind": None}
-    for key, value in {"kind": kind, **model}.items():
-        if usual.get(key) != value and key != "dropout":
-            yield Decision(f"model.{key}", value, "as in the model that training starts from")
-
-
-def _fine_tuning(start: Start) -> list[Decision]:
-    width = start.model.get("d_model", RATES[-1][0])
-    rate = [rate for least, rate in RATES if width >= least][-1]
-    return [
-        Decision("model.dropout", 0.1, "usual where a pretrained model is fine-tuned"),
-        Decision("training.optimizer", "adamw", "usual where a pretrained model is fine-tuned"),
-        Decision("training.learning_rate", rate, f"for a pretrained model {width} wide"),
-    ]

@@ -1,0 +1,25 @@
+/* What the page says of labels of words, in English. text_marks_zh.js has the same keys. */
+"use strict";
+Object.assign(window.Transduce.texts.en, {
+  "view.entity_marks": "Labels",
+  "composer.tag": "Label the words",
+  "marks.title": "What is named in the text",
+  "marks.title.words": "A label for each word",
+  "marks.caption": "Each span has the colour of its kind, which stands below its first word.",
+  "marks.caption.words": "Below each word its label, in a colour of its own behind the word.",
+  "marks.note": "Point at a word, tap it, or walk with the arrow keys, for its label. A click or Enter shows the probabilities of all labels.",
+  "marks.label": "The text with its labels: {marks}",
+  "marks.none": "nothing",
+  "marks.span": "{text}: {kind}, {p}",
+  "marks.start": "From character",
+  "marks.end": "To character",
+  "marks.word": "Labels of “{word}”",
+  "marks.transitions": "Which label follows which",
+  "marks.transitions.caption": "The scores of the conditional random field for a label (across) behind another (downwards): above 0 it is likelier than it would be by the words alone. Empty cells are not allowed.",
+  "marks.transitions.label": "Scores of {labels} labels behind each other",
+  "marks.before": "Label",
+  "marks.after": "The next one",
+  "marks.begin": "(start)",
+  "marks.stop": "(end)",
+  "marks.forbidden": "not allowed",
+});

@@ -1,0 +1,25 @@
+/* What the page says of labels of words, in Chinese. text_marks_en.js has the same keys. */
+"use strict";
+Object.assign(window.Transduce.texts.zh, {
+  "view.entity_marks": "标注",
+  "composer.tag": "标注",
+  "marks.title": "文中标出的片段",
+  "marks.title.words": "每个词的标签",
+  "marks.caption": "每个片段用其类别的颜色标出，类别写在第一个词的下方。",
+  "marks.caption.words": "每个词的下方是它的标签，各标签有各自的底色。",
+  "marks.note": "指向或轻点一个词，或用方向键移动，可看它的标签；点击或按回车键显示全部标签的概率。",
+  "marks.label": "带标签的文本：{marks}",
+  "marks.none": "无",
+  "marks.span": "{text}：{kind}，{p}",
+  "marks.start": "起始字符",
+  "marks.end": "结束字符",
+  "marks.word": "“{word}”的标签",
+  "marks.transitions": "标签之间的转移",
+  "marks.transitions.caption": "条件随机场为后一标签（横向）跟在前一标签（纵向）之后所给的分数：大于 0 表示比只看词时更可能。空格表示不允许出现。",
+  "marks.transitions.label": "{labels} 个标签相互转移的分数",
+  "marks.before": "前一标签",
+  "marks.after": "后一标签",
+  "marks.begin": "（开头）",
+  "marks.stop": "（结尾）",
+  "marks.forbidden": "不允许",
+});
