@@ -48,7 +48,7 @@ def exposure(
     """
     tokenizer, target = task.tokenizers["target"], task.columns["target"]
     whole = [place for place, each in enumerate(predictions) if len(each.segments) < 2]
-    pairs, predictions = ([each[place] for place in whole] for each in (pairs, predictions))
+    pairs, predictions = [pairs[place] for place in whole], [predictions[place] for place in whole]
     begins = len(getattr(target, "opening", ()))
     encoded = [list(ids) for ids in target.encode([reference for _, reference in pairs])]
     forced = teacher_forced_errors(model, task, [source for source, _ in pairs], encoded, batch_size)
