@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile, TsvColumn
@@ -134,7 +134,7 @@ class RunningTextPlanner(EncoderPlanner):
     """
 
     kind, model = "language_modelling", "transformer_decoder"
-    readers = ("transformer_decoder", "linear_transformer_decoder", "rnn_decoder")
+    readers: ClassVar[tuple[str, ...]] = ("transformer_decoder", "linear_transformer_decoder", "rnn_decoder")
     unit = "tokens"
     sizes = SIZES
     epochs, epochs_up_to = EPOCHS, EPOCHS_UP_TO
