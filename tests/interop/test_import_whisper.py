@@ -1,5 +1,6 @@
 """Whisper with random weights, as Hugging Face and CTranslate2 write it, converted, and compared with both."""
 
+import io
 import json
 import math
 import shutil
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from rich.console import Console
 from torch import Tensor
 
 import forked
@@ -26,6 +28,9 @@ from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text
 from transduce.interop.speech_parity import compare_speech
 from transduce.pipeline.pipeline import Pipeline, load
+from transduce.recipe.recipe import load_recipe
+from transduce.training.display import Display
+from transduce.training.run import run_training
 
 transformers = pytest.importorskip("transformers")
 MOST = 12  # tokens of an output, with what it begins with
@@ -350,3 +355,40 @@ def test_a_recording_is_explored_without_the_attention_between_its_positions(hea
     assert "cross" in kinds and "encoder" not in kinds
     assert len(found["source"]["tokens"]) == 1500
     assert (found["recording"]["frames"], found["recording"]["seconds"]) == (3000, 1.0)
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    """Ten short recordings, and one of 31 s."""
+    lines = []
+    for number in range(11):
+        soundfile.write(tmp_path / f"{number}.wav", np.random.default_rng(number).normal(0, 0.1, 4000), 8000)
+        lines.append(f"{number}.wav\t{'ba be' if number % 2 else 'du'}\n")
+    soundfile.write(tmp_path / "10.wav", np.zeros(31 * 8000), 8000)
+    (tmp_path / "train.tsv").write_text("".join(lines))
+    return tmp_path
+
+
+def test_it_is_fine_tuned_on_recordings(many: tuple[Path, Any], words: Path) -> None:
+    start = words / "start.safetensors"
+    save_model_file(start, imported(many[0], "en").file)
+    (words / "tune.toml").write_text(
+        f"""
+        task = {{ kind = "speech_recognition", target = "en", metrics = ["wer"] }}
+        data = {{ root = "{words}", train = [{{ file = "train.tsv" }}], validation = {{ file = "train.tsv" }} }}
+        batch = {{ tokens = 9000 }}
+        search = {{ method = "greedy", max_length_factor = 0.0, max_length_offset = 8 }}
+        training = {{ start = "{start}", updates = 2, validate_every = 2, warmup = 1, learning_rate = 1e-4 }}
+        """
+    )
+    told = io.StringIO()
+    run_training(load_recipe(words / "tune.toml"), words / "run", Display(Console(file=told, width=200)))
+    assert "the loss leaves out what has an empty side, or is longer than 30 s" in told.getvalue()
+    before, after = (load(each, device="cpu") for each in (start, words / "run"))
+    assert before.task.columns["target"].to_dict() == after.task.columns["target"].to_dict()
+    changed = [
+        name
+        for name, weight in after.model.state_dict().items()
+        if not torch.equal(weight, before.model.state_dict()[name])
+    ]
+    assert "source_embedding.convolutions.0.weight" in changed and "decoder.positions.weight_TD" in changed

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from transduce.core.errors import InputError
-from transduce.data.speech.cutting import HeardPart
 from transduce.data.tags import leading_tags
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.batches import by_length
@@ -17,6 +16,7 @@ from transduce.inference.prediction import Prediction, SpokenSegment
 from transduce.inference.sentences import Segment, joined_lines, rejoined, sentences
 
 if TYPE_CHECKING:
+    from transduce.data.speech.cutting import HeardPart
     from transduce.inference.constraints import Constraints
 
 LongText = Literal["split", "truncate", "refuse"]
@@ -46,7 +46,7 @@ class Pieces:
     times: list[list[tuple[float, float]]] = field(default_factory=list)
 
     @classmethod
-    def of_recordings(cls, texts: Sequence[str], parts: Sequence[Sequence[HeardPart]], first: int = 0) -> "Pieces":
+    def of_recordings(cls, texts: Sequence[str], parts: "Sequence[Sequence[HeardPart]]", first: int = 0) -> "Pieces":
         """Each recording in its parts; what is read of each is its name."""
         cuts = [[Segment(0, len(text))] * len(each) for text, each in zip(texts, parts, strict=True)]
         features = [part.features for each in parts for part in each]
@@ -156,7 +156,7 @@ def pieces_of(
 
 
 def utterances(
-    texts: Sequence[str], parts: Sequence[Sequence[HeardPart]], limit: int, long_text: LongText, first: int = 0
+    texts: Sequence[str], parts: "Sequence[Sequence[HeardPart]]", limit: int, long_text: LongText, first: int = 0
 ) -> Pieces:
     """How speech is read: in the parts that its column makes, each as a whole, however `limit` frames compare with it.
 

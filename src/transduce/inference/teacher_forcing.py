@@ -44,12 +44,16 @@ def exposure(
 
     Args:
         pairs: sources and references.
-        predictions: what search found for each.
+        predictions: what search found for each. Recordings that are heard in parts are left out.
     """
     tokenizer, target = task.tokenizers["target"], task.columns["target"]
+    whole = [place for place, each in enumerate(predictions) if len(each.segments) < 2]
+    pairs, predictions = [pairs[place] for place in whole], [predictions[place] for place in whole]
+    begins = len(getattr(target, "opening", ()))
     encoded = [list(ids) for ids in target.encode([reference for _, reference in pairs])]
     forced = teacher_forced_errors(model, task, [source for source, _ in pairs], encoded, batch_size)
-    outputs, wanted = [each.tokens for each in predictions], [tokenizer.tokens(ids) for ids in encoded]
+    forced = [errors[begins:] for errors in forced]
+    outputs, wanted = [each.tokens[begins:] for each in predictions], [tokenizer.tokens(ids) for ids in encoded]
     return Exposure.of_outputs(forced, outputs, wanted, unit_of([each for _, each in pairs], encoded))
 
 

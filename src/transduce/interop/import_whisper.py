@@ -47,7 +47,7 @@ LAYERS = {"self_attention": "self_attn", "attention": "encoder_attn"}  # CTransl
 
 
 @dataclass(frozen=True)
-class Sizes:
+class WhisperSizes:
     """What tensors do not say of themselves."""
 
     heads: int
@@ -100,7 +100,7 @@ def read_whisper(
     dropouts = (float(folder.get(key, (int, float), 0.0)) for key in ("dropout", "attention_dropout"))
     multilingual = folder.generation.get("is_multilingual")
     suppressed = Suppressed(*(_ids(folder.generated(key)) for key in ("suppress_tokens", "begin_suppress_tokens")))
-    sizes = Sizes(heads, ACTIVATIONS[activation], *dropouts)
+    sizes = WhisperSizes(heads, ACTIVATIONS[activation], *dropouts)
     return _imported(folder.path, folder.tensors(), sizes, suppressed, multilingual, languages, name, origin)
 
 
@@ -117,7 +117,7 @@ def read_whisper_ctranslate2(
         raise InputError(f"{path / 'model.bin'}: expected num_heads, the same in encoder and decoder; got {heads}.")
     suppressed = Suppressed(*(_ids(config.get(key)) for key in ("suppress_ids", "suppress_ids_begin")))
     tensors = ForeignTensors(path, _as_huggingface(path, found))
-    return _imported(path, tensors, Sizes(heads.pop()), suppressed, None, languages, name, origin)
+    return _imported(path, tensors, WhisperSizes(heads.pop()), suppressed, None, languages, name, origin)
 
 
 def _ids(given: Any) -> list[int]:
@@ -167,7 +167,7 @@ def _targets(layer: str) -> list[str]:
 def _imported(
     path: Path,
     tensors: ForeignTensors,
-    sizes: Sizes,
+    sizes: WhisperSizes,
     suppressed: Suppressed,
     multilingual: Any,
     languages: Languages,
@@ -185,7 +185,7 @@ def _imported(
     written = languages.target or languages.source or "en"
     tokenizer = _tokenizer(path, vocabulary, spaced=written not in WITHOUT_SPACES)
     target = _target(path, tokenizer, prompt, suppressed)
-    longest = table["max_length"] // 2 + len(prompt) - 1  # as many tokens as Whisper itself writes
+    longest = table["max_length"] // 2 + len(prompt) - 1  # as many tokens as Whisper itself writes of 30 s
     recipe = {
         "name": name,
         "task": {"kind": "speech_recognition", "target": written},
@@ -203,7 +203,7 @@ def _imported(
     return imported_file(recipe, weights, columns, origin), notes
 
 
-def _model(tensors: ForeignTensors, sizes: Sizes) -> tuple[dict[str, Any], Weights]:
+def _model(tensors: ForeignTensors, sizes: WhisperSizes) -> tuple[dict[str, Any], Weights]:
     """The [model] section, and the weights by our names."""
     weights: Weights = {"target_embedding.weight": tensors.take("model.decoder.embed_tokens.weight")}
     table: dict[str, Any] = {"kind": "transformer", "tied": "output"}

@@ -21,7 +21,7 @@ from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARRAY, read_features
 from transduce.data.speech.filterbank import Normalization
-from transduce.data.speech.log_mel import RATE
+from transduce.data.speech.log_mel import FRAMES, RATE
 from transduce.data.speech.recordings import RecordingFile, Recordings, read_recordings, recordings_digest
 from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
@@ -35,6 +35,7 @@ from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 NO_LIMIT = 1_000_000  # frames, and frames for a token
+MOST_TOKENS = 224  # that Whisper writes of 30 s; it has learned positions for twice as many
 SILENCE = 5.0  # seconds of computing features before anything is told
 FRAMES_A_TOKEN = 4  # nobody speaks a character in less than 40 ms; the limit of an output is counted in these
 
@@ -151,6 +152,11 @@ class SpeechRecognition(TextTask):
         """The whole utterance and the text so far."""
         return "the speech and all target tokens before"
 
+    @property
+    def _longest(self) -> int:
+        """The frames that a model can hear at once."""
+        return FRAMES if self.frames.features == "whisper" else NO_LIMIT
+
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """Compute the features of the recipe's recordings, or find them in the cache; dropped ones are told."""
         data = self.data
@@ -163,6 +169,8 @@ class SpeechRecognition(TextTask):
         """The frames; the output may grow with them."""
         opening = self._written.opening
         limit = max(search.limit(-(-len(ids) // FRAMES_A_TOKEN)), len(opening) + 1)
+        if self.frames.features == "whisper":
+            limit = min(limit, len(opening) + MOST_TOKENS)
         least = search.min_length + len(opening) if search.min_length else 0
         return Request(limit, ids, opening, least)
 
@@ -174,7 +182,8 @@ class SpeechRecognition(TextTask):
     def _speeds(self, file: RecordingFile, cache: Path, tell: Tell) -> list[tuple[Store, float]]:
         """As it was spoken, and at other speeds, which share its weight."""
         speeds = (1.0, *self.data.speeds)
-        stores = [self._store(file, self.data.max_frames, cache, tell, speed) for speed in speeds]
+        longest = min(self.data.max_frames, self._longest)
+        stores = [self._store(file, longest, cache, tell, speed) for speed in speeds]
         dropped = Dropped.from_dict(stores[0].metadata["dropped"])
         at = f" At speeds {', '.join(map(str, speeds))}." if self.data.speeds else ""
         tell(f"{located(self.root, file.file)}: {dropped.report('recordings')}{at}")
@@ -197,10 +206,11 @@ class SpeechRecognition(TextTask):
         return open_examples(file.paths(self.root), read, columns, filters, cache, settings, pace)
 
     def _held_out(self, name: str, file: RecordingFile, cache: Path, tell: Tell) -> Dataset:
-        store = self._store(file, NO_LIMIT, cache, tell)
+        store = self._store(file, self._longest, cache, tell)
         dropped = Dropped.from_dict(store.metadata["dropped"])
         if dropped.total:
-            tell(f"{name}: the loss leaves out what has an empty side. {dropped.report('recordings')}")
+            long = ", or is longer than 30 s" if self._longest == FRAMES else ""
+            tell(f"{name}: the loss leaves out what has an empty side{long}. {dropped.report('recordings')}")
         return Dataset(store, [(said, text) for _, said, text in read_recordings(file, self.root, self.data.words)])
 
 
