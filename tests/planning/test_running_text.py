@@ -11,7 +11,9 @@ import pytest
 from rich.console import Console
 
 from forked import transduce as command
+from random_models import language_model, model_file
 from transduce.core.errors import InputError
+from transduce.core.model_file import save_model_file
 from transduce.data.pairs.inputs import Named
 from transduce.planning import plan
 from transduce.planning.plan import TrainingPlan, make_plan
@@ -36,10 +38,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A plan for a text, on a machine of a known speed, and what was told."""
     monkeypatch.setattr(plan, "measure", lambda *_: Speed(update=0.1, validation=1.0, tests=2.0, start=0.0))
 
-    def make(path: Path, task: str = KIND, **named: Any) -> tuple[TrainingPlan, str]:
-        told = StringIO()
+    def make(path: Path, task: str = KIND, start: Path | None = None, **named: Any) -> tuple[TrainingPlan, str]:
+        told, given = StringIO(), {"training": {"start": str(start)}} if start else {}
         display = Display(Console(file=told, width=500))
-        return make_plan(Named(path, task=task, **named), {}, None, display), told.getvalue()
+        return make_plan(Named(path, task=task, **named), given, None, display), told.getvalue()
 
     return make
 
@@ -70,6 +72,18 @@ def test_sentences_are_decided(tmp_path: Path, planned: Any) -> None:
     assert (table["model"]["kind"], table["model"]["d_model"]) == ("transformer_decoder", 64)
     assert all(each.reason for each in made.decisions)
     assert made.recipe.name == "a"
+
+
+def test_another_language_model_goes_on(tmp_path: Path, planned: Any) -> None:
+    """Its tokenizer and its sizes stay."""
+    pipeline = language_model()
+    save_model_file(tmp_path / "start.safetensors", model_file(pipeline))
+    made, _ = planned(sentences(tmp_path / "a.txt", 1000), start=tmp_path / "start.safetensors")
+    assert "tokenizer" not in made.table
+    own = {"kind": "transformer_decoder", "d_model": 16, "heads": 2, "layers": 2, "feed_forward": 24, "tied": False}
+    assert {key: made.table["model"][key] for key in own if key in made.table["model"]}.items() <= own.items()
+    assert made.recipe.model.model_dump() == {**pipeline.recipe.model.model_dump(), "dropout": 0.1}
+    assert made.table["training"]["learning_rate"] == 1e-4
 
 
 def test_hidden_words_of_paragraphs_are_decided(tmp_path: Path, planned: Any) -> None:

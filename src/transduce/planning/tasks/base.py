@@ -171,7 +171,7 @@ class EncoderPlanner(ABC):
     def _inherited(self, model: Table) -> Iterator[Decision]:
         """The keys of the model that are not as usual."""
         kind = model.get("kind", self.model)
-        table = {"name": "start", "task": {"kind": self.kind}, "data": {"train": [{"file": "a.tsv"}]}}
+        table = {"name": "start", "task": {"kind": self.kind}, "data": {"train": [self.inputs.train]}}
         usual = parse_recipe({**table, "model": {"kind": kind}}, "start").to_table()["model"] | {"kind": None}
         for key, value in {"kind": kind, **model}.items():
             if usual.get(key) != value and key != "dropout":
