@@ -11,7 +11,16 @@ namespace transduce {
 
 constexpr Index LANES = 16;
 
-typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
+// Floats of one register. Wider vectors would live in memory: a compiler takes them apart, and spills the parts.
+#if defined(__AVX512F__)
+constexpr Index NATIVE = 16;
+#elif defined(__AVX__)
+constexpr Index NATIVE = 8;
+#else
+constexpr Index NATIVE = 4;
+#endif
+
+typedef float Native __attribute__((vector_size(NATIVE * sizeof(float)), aligned(4)));
 
 inline Index padded(Index columns) { return (columns + LANES - 1) / LANES * LANES; }
 
@@ -21,24 +30,34 @@ struct Left {
     Index row, column;
 };
 
+// A few columns of `tile`, whose sums all stay in registers.
 template <int rows, int vectors>
-inline void tile(Left a_MK, const float* b_KN, Index b_row, float* c_MN, Index c_row, Index depth, bool add) {
-    Lanes sum[rows][vectors];
+inline void narrow_tile(Left a_MK, const float* b_KN, Index b_row, float* c_MN, Index c_row, Index depth, bool add) {
+    Native sum[rows][vectors];
     for (int m = 0; m < rows; ++m) {
         for (int v = 0; v < vectors; ++v) {
-            sum[m][v] = add ? *reinterpret_cast<const Lanes*>(c_MN + m * c_row + v * LANES) : Lanes{};
+            sum[m][v] = add ? *reinterpret_cast<const Native*>(c_MN + m * c_row + v * NATIVE) : Native{};
         }
     }
     for (Index k = 0; k < depth; ++k) {
-        Lanes b[vectors];
-        for (int v = 0; v < vectors; ++v) b[v] = *reinterpret_cast<const Lanes*>(b_KN + k * b_row + v * LANES);
+        Native b[vectors];
+        for (int v = 0; v < vectors; ++v) b[v] = *reinterpret_cast<const Native*>(b_KN + k * b_row + v * NATIVE);
         for (int m = 0; m < rows; ++m) {
             const float a = a_MK.start[m * a_MK.row + k * a_MK.column];
             for (int v = 0; v < vectors; ++v) sum[m][v] += a * b[v];
         }
     }
     for (int m = 0; m < rows; ++m) {
-        for (int v = 0; v < vectors; ++v) *reinterpret_cast<Lanes*>(c_MN + m * c_row + v * LANES) = sum[m][v];
+        for (int v = 0; v < vectors; ++v) *reinterpret_cast<Native*>(c_MN + m * c_row + v * NATIVE) = sum[m][v];
+    }
+}
+
+// `vectors` of LANES columns, as many at a time as there are registers for: 32 of AVX-512 hold them all, 16 two a row.
+template <int rows, int vectors>
+inline void tile(Left a_MK, const float* b_KN, Index b_row, float* c_MN, Index c_row, Index depth, bool add) {
+    constexpr int at_once = NATIVE == LANES ? vectors : 2;
+    for (Index n = 0; n < vectors * LANES; n += at_once * NATIVE) {
+        narrow_tile<rows, at_once>(a_MK, b_KN + n, b_row, c_MN + n, c_row, depth, add);
     }
 }
 
