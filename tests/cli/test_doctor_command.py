@@ -273,7 +273,7 @@ kind = "rnn"
 
 def test_a_recipe_stands_alone_and_is_of_pairs_or_speech(sides: tuple[Path, Path]) -> None:
     recipe = Path(__file__).parents[2] / "recipes" / "poems-tang.toml"
-    with pytest.raises(InputError, match="expected a recipe of translation or speech_recognition"):
+    with pytest.raises(InputError, match="expected a recipe of translation, classification or speech_recognition"):
         run(recipe)
     with pytest.raises(InputError, match="give no other files beside it"):
         run(recipe, "--source", sides[0])

@@ -29,6 +29,10 @@ def test_lines_end_with_the_end_and_running_text_does_not() -> None:
     assert list(chain.from_iterable(running([[5, 6], [], [7]], 2))) == [2, 5, 6, 7]
 
 
+def test_another_token_begins_each_line() -> None:
+    assert list(chain.from_iterable(sentences([[5, 6], [], [7]], 2, 1))) == [1, 5, 6, 2, 1, 2, 1, 7, 2]
+
+
 def test_rows_come_before_the_stream_is_read_to_its_end() -> None:
     def endless() -> Iterator[list[int]]:
         while True:

@@ -32,6 +32,15 @@ def test_an_output_starts_from_the_first_and_begins_with_the_others(tokenizer: T
     assert column.collate([np.array([9], np.int32)]).values.tolist() == [[end, ba, 9, end]]
 
 
+def test_a_text_of_a_stream_that_starts_stands_between_start_and_end(tokenizer: Tokenizer) -> None:
+    column, row = Tokens(tokenizer, starts=True, stream=True), [np.array([9, 8], np.int32)]
+    assert column.start == tokenizer.start != tokenizer.end
+    assert column.collate_texts(row).values.tolist() == [[tokenizer.start, 9, 8, tokenizer.end]]
+    assert column.closed([9, 8]) == [9, 8, tokenizer.end]
+    assert column.collate(row).values.tolist() == [[9, 8]]  # a window of running text
+    assert column.unwritten == sorted([tokenizer.pad, tokenizer.start, tokenizer.unknown])
+
+
 def test_what_is_never_written(tokenizer: Tokenizer) -> None:
     ids = tokenizer
     assert Tokens(ids, starts=True).unwritten == sorted([ids.pad, ids.start, ids.unknown])

@@ -246,6 +246,13 @@ REFUSED = {
     "scale_attn_by_inverse_layer_idx: expected False; got True": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}),
     "architectures: expected a name": ("llama", {"architectures": ["LlamaForSequenceClassification"]}),
     "num_hidden_layers = 1000000": ("llama", {"num_hidden_layers": 10**6}),
+    "nothing is known of full_attention": (
+        "llama",
+        {"rope_parameters": {"rope_type": "default", "full_attention": {"rope_theta": 1e4}}},
+    ),
+    "hidden_activation: a setting of Gemma": ("llama", {"hidden_activation": "gelu"}),
+    r'"model.layers.0.self_attn.q_proj.bias" is missing': ("llama", {"attention_bias": True}),
+    "vocab_size = 300, but the embedding has": ("gemma", {"vocab_size": 300}),
     "eos_token_id = 99999": ("gpt2", {"eos_token_id": 99999}),
 }
 

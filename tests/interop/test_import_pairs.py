@@ -170,8 +170,24 @@ def test_pairs_are_converted_compared_and_predicted(tmp_path: Path, capsys: pyte
     found = command(tmp_path, "predict", path, given=lines.read_bytes())
     labels = [each.text for each in transduce.load(path).predict(lines.read_text().splitlines())]
     assert (found.code, found.out.split()) == (0, labels)
+    (tmp_path / "long.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in LONG_PAIRS))
+    (tmp_path / "labels.txt").write_text("LABEL_0\n" * len(LONG_PAIRS))
+    files = ["--source", tmp_path / "long.tsv", "--reference", tmp_path / "labels.txt"]
+    scored = command(tmp_path, "evaluate", path, *files)
+    assert scored.code == 0 and "4 of 7 texts were cut to 38 tokens" in scored.out
     alone = command(tmp_path, "predict", path, given=b"a good film\n")
     assert alone.code == 2 and "expected two texts with a tab between" in alone.err
+
+
+def test_tokens_around_texts_are_words_of_their_own(tmp_path: Path) -> None:
+    foreign(tmp_path, "bert", "ForSequenceClassification")
+    pipeline = with_pairs(tmp_path)
+    words = explore(pipeline, "a good film\tthe end")["source"]["words"]
+    assert [word["text"] for word in words] == ["[CLS]", "a", "good", "film", "[SEP]", "the", "end", "[SEP]"]
+    pair = "\t".join(LONG_PAIRS[2])
+    read = pipeline.predict(pair, tell=lambda line: None).attention().source
+    assert [token.text for token in read.tokens if token.text[0] == "["] == ["[CLS]", "[SEP]", "[SEP]"]
+    assert all(pair[token.start : token.end] == token.text for token in read.tokens if token.text[0] != "[")
 
 
 @pytest.mark.parametrize("head", ["Model", "ForTokenClassification", "ForQuestionAnswering"])

@@ -237,3 +237,23 @@ def test_the_server_explores_taggers(tmp_path: Any) -> None:
             assert answer.status_code == 200, answer.text
     data = offline({"names": made}, [text])
     assert data["explorations"][0]["drawing"]["words"][2]["text"] == "北京"
+
+
+def test_a_text_in_windows_is_shown_without_attention() -> None:
+    made = tagger(unit="split", positions="learned", max_length=8, **TRANSFORMER)
+    text = "ba (de), fi go! ku שלום 北京. " * 6
+    found = json.loads(json.dumps(explore(made, text), allow_nan=False))
+    prediction = made.predict(text)
+    assert found["attention"] == [] and found["nbest"][0]["text"] == prediction.text
+    words, shape = found["drawing"]["words"], found["drawing"]["probabilities"]["shape"]
+    assert [text[word["start"] : word["end"]] for word in words] == units_of(text, "split")
+    assert shape == [len(words), len(TAGS)] and len(found["source"]["words"]) == len(words)
+    probability_NC = from_base64(found["drawing"]["probabilities"]["weights"], shape)
+    own = [probability_NC[place, TAGS.index(word["label"])] for place, word in enumerate(words)]
+    assert own == pytest.approx([word.probability for word in prediction.words], abs=1e-6)
+    [kept] = offline({"names": made}, [text])["explorations"]
+    assert kept["heads"] is None and kept["drawing"] == found["drawing"]
+    with pytest.raises(InputError, match="several windows"):
+        prediction.attention()
+    with pytest.raises(InputError, match="probabilities of labels"):
+        explore(made, text, max_weights=10)

@@ -36,10 +36,10 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A plan for a text, on a machine of a known speed, and what was told."""
     monkeypatch.setattr(plan, "measure", lambda *_: Speed(update=0.1, validation=1.0, tests=2.0, start=0.0))
 
-    def make(path: Path, **named: Any) -> tuple[TrainingPlan, str]:
+    def make(path: Path, task: str = KIND, **named: Any) -> tuple[TrainingPlan, str]:
         told = StringIO()
         display = Display(Console(file=told, width=500))
-        return make_plan(Named(path, task=KIND, **named), {}, None, display), told.getvalue()
+        return make_plan(Named(path, task=task, **named), {}, None, display), told.getvalue()
 
     return make
 
@@ -61,7 +61,7 @@ def test_sentences_are_decided(tmp_path: Path, planned: Any) -> None:
     path = sentences(tmp_path / "a.txt", 1000)
     made, told = planned(path)
     assert "1,000 lines of 7,000 words" in told
-    assert "A sentence a line." in told
+    assert "A text a line." in told
     data, table = made.table["data"], made.table
     assert data["train"] == [{"text": str(path), "part": [0.0, 0.9]}]
     assert data["validation"]["part"] == [0.9, 0.95]
@@ -70,6 +70,16 @@ def test_sentences_are_decided(tmp_path: Path, planned: Any) -> None:
     assert (table["model"]["kind"], table["model"]["d_model"]) == ("transformer_decoder", 64)
     assert all(each.reason for each in made.decisions)
     assert made.recipe.name == "a"
+
+
+def test_hidden_words_of_paragraphs_are_decided(tmp_path: Path, planned: Any) -> None:
+    """A line is a row, in pieces of words, and an LSTM reads what is little."""
+    made, told = planned(sentences(tmp_path / "a.txt", 1000, paragraphs=True), "masked_language_modelling")
+    assert "trains a masked language model." in told
+    table = made.table
+    assert "unit" not in table["data"]["train"][0] and table["tokenizer"]["kind"] == "bpe"
+    assert (table["task"]["kind"], table["model"]["kind"]) == ("masked_language_modelling", "masked_language_model")
+    assert (table["model"]["encoder"], table["model"]["hidden"]) == ("recurrent", 128)
 
 
 def test_paragraphs_are_read_by_characters(tmp_path: Path, planned: Any) -> None:

@@ -57,8 +57,8 @@ Examinee = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="A recipe of translation or speech recognition, or a run directory, whose files are examined; or pairs, "
-        "as with --source.",
+        help="A recipe of translation, classification or speech recognition, or a run directory, whose files are "
+        "examined; or pairs or texts with labels, as with --source.",
     ),
 ]
 Workers = Annotated[
@@ -101,6 +101,9 @@ def doctor(
     and traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce
     train`: two files, one file with columns, a folder; or the recipe.
 
+    Of a table of texts with labels, or of a recipe of classification, it tells texts with two labels, rare labels, and
+    texts that held-out files beside it, or --test-source, have, too.
+
     Of a recipe of speech recognition, as in `transduce doctor recipes/fsdd.toml`, it tells the durations of its
     recordings, and finds silence, clipping, missing texts, leaks and files that cannot be read.
 
@@ -116,6 +119,11 @@ def doctor(
         _check_alone(recipe, [source, target, tsv, text, test_tsv, *held_out])
         _of_recipe(recipe_at(recipe, trust_code), recipe, cleans, _scanner(engine, workers), as_json)
         return
+    if source is not None and not any([target, tsv, text, test_tsv, test_target, *cleans]):
+        labelled = _labelled(replace(named, test=test_source))
+        if labelled is not None:
+            _tell([labelled], None, as_json)
+            return
     _check_arguments((source, target), tsv, text, held_out, cleans)
     _check_columns((source, target), tsv, text, test_tsv, held_out, named, column)
     scanner = _scanner(engine, workers)
@@ -123,6 +131,22 @@ def doctor(
         _tell([_of_text(text, column, test_source, scanner)], None, as_json)
         return
     _examine([_corpus(named)], _tests(named, test_source or test_tsv, test_target), cleans, scanner, as_json)
+
+
+def _labelled(named: "Named") -> "Report | None":
+    """Of files that hold texts with labels; None: they hold something else, or may be pairs."""
+    from transduce.data.labelled import LabelledFile, LabelledFiles
+    from transduce.doctor import examine_labelled
+    from transduce.planning.tasks.labels import labelled_inputs, recognise
+
+    found = recognise(named)
+    if found is None or found.doubt:
+        return None
+    inputs = labelled_inputs(named)
+    entries = {"train": inputs.train, "validation": inputs.validation}
+    entries |= {f"test {name}": entry for name, entry in inputs.tests.items()}
+    files = {role: LabelledFile.model_validate(entry) for role, entry in entries.items() if entry}
+    return examine_labelled(LabelledFiles(files, Path()))
 
 
 def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":
@@ -188,6 +212,7 @@ def _incomparable(text: Path, test: Path | None) -> str:
 
 def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", as_json: bool) -> None:
     """All files that a recipe names."""
+    from transduce.doctor import examine_labelled
     from transduce.doctor.corpora import of_data
     from transduce.tasks.base import pairs_of, task_class
 
@@ -197,10 +222,14 @@ def _of_recipe(recipe: "Recipe", path: Path, cleans: "Two", scanner: "Scanner", 
         if any(cleans):
             raise InputError("--clean-source and --clean-target are for pairs of texts, not for recordings.")
         _tell([_of_recordings(recordings)], None, as_json)
+    elif labelled := task_class(recipe).labelled(recipe.data):
+        if any(cleans):
+            raise InputError("--clean-source and --clean-target are for pairs of texts, not for labels.")
+        _tell([examine_labelled(labelled)], None, as_json)
     elif pairs := pairs_of(recipe):
         _examine(of_data(pairs), (None, None), cleans, scanner, as_json)
     else:
-        raise InputError(f"{path}: expected a recipe of translation or speech_recognition. {ADVICE}")
+        raise InputError(f"{path}: expected a recipe of translation, classification or speech_recognition. {ADVICE}")
 
 
 def _examine(

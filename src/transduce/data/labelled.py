@@ -15,7 +15,7 @@ Rows have 6 to 12 glyphs. A row is a function of (name, seed, its number); nothi
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -164,6 +164,18 @@ class LabelledFile(Config):
         if self.trees or self.format_name != "tsv":
             return ["--source", path]
         return tsv_options(path, self.texts, self.label)
+
+
+class LabelledFiles(NamedTuple):
+    """The files of labelled texts that a recipe names.
+
+    files: by role: "train", "train 2", "validation", "test NAME". root: where their relative paths begin.
+    labels: what the files' labels are called; None = as they stand.
+    """
+
+    files: Mapping[str, LabelledFile]
+    root: Path
+    labels: Mapping[str, str] | None = None
 
 
 def joined(texts: Sequence[str]) -> str:

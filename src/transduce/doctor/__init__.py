@@ -6,6 +6,7 @@ clean("train.de.gz", "train.en.gz", "clean.de.gz", "clean.en.gz", report)
 
 from transduce.doctor.clean import Cleaned, clean
 from transduce.doctor.examine import examine, examine_text
+from transduce.doctor.labels import examine_labelled
 from transduce.doctor.lines import ScannedFile, column_of
 from transduce.doctor.recordings import examine_recordings
 from transduce.doctor.report import Finding, Report, Severity
@@ -19,6 +20,7 @@ __all__ = [
     "clean",
     "column_of",
     "examine",
+    "examine_labelled",
     "examine_recordings",
     "examine_text",
 ]

@@ -34,7 +34,7 @@ from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
 from transduce.interpret.numbers import packed
-from transduce.interpret.token_spans import column_tokens, frames_a_place
+from transduce.interpret.token_spans import column_tokens, frames_a_place, word_side, written_side
 from transduce.models.protocols import HasMemory, Points, writes_at_once
 from transduce.pipeline.arguments import text_of
 from transduce.pipeline.generation import judged
@@ -79,6 +79,8 @@ def explore(
     text = text_of(text)
     if pipeline.task.drawn_alone and not isinstance(pipeline, EnsemblePipeline):
         return pictured(pipeline, text, name, max_weights)
+    if labelled_in_windows(pipeline, text):
+        return _labelled(pipeline, text, name, max_weights)
     whole = _all_sentences(pipeline, text, sentence, search)
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
     check_text(pipeline, text, as_it_stands)
@@ -324,6 +326,27 @@ def _check_size(pipeline: Pipeline, text: str, max_numbers: int) -> None:
             f"text: {steps:,} steps of a memory of {slots} x {width} numbers; the page shows {max_numbers:,} numbers "
             f"at most, which is {max_numbers // (slots * width):,} steps: shorten it."
         )
+
+
+def labelled_in_windows(pipeline: Pipeline, text: str) -> bool:
+    """Whether words get labels, and are too many to be read at once, so that their attention is not known."""
+    reads, longest = pipeline.task.columns.get("source"), pipeline.task.max_source_length
+    return isinstance(reads, Words) and len(reads.encode([text])[0]) > longest
+
+
+def _labelled(pipeline: Pipeline, text: str, name: str, max_numbers: int) -> dict[str, Any]:
+    """As `explore` answers, without attention. Raises InputError where its picture has over `max_numbers` numbers."""
+    reads, labels = pipeline.task.columns["source"], pipeline.task.columns["target"]
+    assert isinstance(reads, Words)
+    if (count := len(reads.bounds(text)) * labels.spec.size) > max_numbers:
+        raise InputError(f"text: {count:,} probabilities of labels; {max_numbers:,} at most: shorten it.")
+    found = pictured(pipeline, text, name, max_numbers)
+    listed = found["nbest"][0]
+    return {
+        **found,
+        "source": word_side(reads, text).to_dict(),
+        "target": written_side(labels, labels.ids(listed["tokens"]), listed["text"], ends=False).to_dict(),
+    }
 
 
 def recording(model: nn.Module, task: Task, given: Given, text: str) -> dict[str, Any] | None:

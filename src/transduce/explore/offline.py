@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.explore.example import example
-from transduce.explore.exploration import asked, explore, sentences_of
+from transduce.explore.exploration import asked, explore, labelled_in_windows, sentences_of
 from transduce.interpret.attention import looked
 from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
@@ -55,7 +55,7 @@ def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
 def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
     """An exploration with head importance and rollout. Steps need a server."""
     found = explore(pipeline, text, name)
-    if pipeline.task.drawn_alone:
+    if pipeline.task.drawn_alone or labelled_in_windows(pipeline, text):
         return {**found, "heads": None, "rollout": None, "steps": None}
     model, task = pipeline.model, pipeline.task
     given = asked(pipeline, text, found["nbest"][0]["tokens"])

@@ -140,9 +140,11 @@ def llama_table(folder: ForeignFolder, family: str) -> dict[str, Any]:
     """
     names, gemma = NAMES["llama"], family == "gemma"
     activations = {**GATED, "gelu": "geglu_tanh"} if gemma else GATED  # Gemma's first folders say "gelu" for it
-    activation = names["activation"] if folder.config.get("hidden_activation") is None else "hidden_activation"
+    activation = "hidden_activation" if gemma and folder.config.get("hidden_activation") else names["activation"]
     default = "gelu_pytorch_tanh" if gemma else "silu"
     problems = [*_activation_problems(folder, activation, default, activations), *_window_problems(folder)]
+    if not gemma and folder.config.get("hidden_activation") is not None:
+        problems.append("hidden_activation: a setting of Gemma alone.")
     _refuse(folder, "llama", problems)
     table = _sizes(folder, names)
     heads, width = table["heads"], table["d_model"]
@@ -162,6 +164,17 @@ def llama_table(folder: ForeignFolder, family: str) -> dict[str, Any]:
         "inner_dropout": float(folder.get("attention_dropout", (int, float), 0.0)),
         **_rotary(folder),
     }
+
+
+def biased(folder: ForeignFolder) -> set[str]:
+    """Which linear maps of a Llama, or of a family like it, have biases, by the ends of their names."""
+    family = folder.get("model_type", str)
+    attention, hidden = {"q_proj", "k_proj", "v_proj", "o_proj"}, {"gate_proj", "up_proj", "down_proj"}
+    if family == "qwen2":
+        return attention - {"o_proj"}
+    has_attention = family != "mistral" and folder.get("attention_bias", bool, False)
+    has_hidden = family == "llama" and folder.get("mlp_bias", bool, False)
+    return (attention if has_attention else set()) | (hidden if has_hidden else set())
 
 
 def longest(folder: ForeignFolder, table: Mapping[str, Any]) -> int:
@@ -205,7 +218,8 @@ def _window_problems(folder: ForeignFolder) -> Iterator[str]:
     """A window that is never left says nothing."""
     config = folder.config
     positions, window = folder.size(NAMES["llama"]["positions"], 2048), config.get("sliding_window")
-    unused = config.get("use_sliding_window") is False or folder.get("model_type", str) in ("llama", "gemma")
+    family, said = folder.get("model_type", str), config.get("use_sliding_window")
+    unused = family in ("llama", "gemma") or (family in ("qwen2", "qwen3") and said in (None, False))
     if window is not None and not unused and not (type(window) is int and window >= positions):
         yield f"sliding_window = {window!r:.80}: attention to a window of positions cannot be converted."
     kinds = config.get("layer_types") or []
@@ -228,6 +242,9 @@ def _rotary(folder: ForeignFolder) -> dict[str, Any]:
     if not isinstance(base, int | float) or not base > 1:
         raise InputError(f"{file}: rope_theta: expected a number above 1; got {base!r:.80}.")
     rotary: dict[str, Any] = {"positions": "rotary", "rotary_base": float(base)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if kind == "default" and (unknown := sorted(map(str, given.keys() - {"factor"}))):
+        raise InputError(f"{file}: {key}: nothing is known of {', '.join(unknown)} with the kind default.")
     if kind == "default":
         return rotary
     return {**rotary, "rotary_scaling": _scaling(folder, key, str(kind), given)}

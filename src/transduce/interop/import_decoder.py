@@ -24,7 +24,7 @@ from torch import Tensor
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.interop.decoder_columns import column_of
-from transduce.interop.decoder_settings import gpt2_table, llama_table, longest
+from transduce.interop.decoder_settings import biased, gpt2_table, llama_table, longest
 from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors, check_memory
 from transduce.interop.import_bart import Weights, affine
 from transduce.interop.imported_file import imported_file
@@ -52,7 +52,8 @@ def read_decoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str
     table = gpt2_table(folder) if family == "gpt2" else llama_table(folder, family)
     check_memory(folder)
     tensors = folder.tensors()
-    weights = _gpt2(tensors, table) if family == "gpt2" else _llama(tensors, table, gains_from_0=family == "gemma")
+    weights = _gpt2(tensors, table) if family == "gpt2" else _llama(folder, tensors, table)
+    _check_rows(folder, len(weights["embedding.weight"]))
     _take_output(folder, tensors, weights, table)
     tensors.finish([name for name in tensors.left() if name.endswith(BUFFERS)])
     column, notes = column_of(folder, len(weights["embedding.weight"]))
@@ -81,6 +82,12 @@ def _check_head(folder: ForeignFolder) -> None:
             f"{folder.path / 'config.json'}: architectures: expected a name that ends with {' or '.join(HEADS)}; got "
             f"{', '.join(map(str, named))}."
         )
+
+
+def _check_rows(folder: ForeignFolder, rows: int) -> None:
+    """Raises InputError where the embedding has other rows than the settings say."""
+    if (size := folder.size("vocab_size", rows)) != rows:
+        raise InputError(f"{folder.path / 'config.json'}: vocab_size = {size:,}, but the embedding has {rows:,} rows.")
 
 
 def _gpt2(tensors: ForeignTensors, table: dict[str, Any]) -> Weights:
@@ -119,28 +126,30 @@ LLAMA_MAPS = {
 LLAMA_NORMS = {"input_layernorm": "self_residual", "post_attention_layernorm": "feed_forward_residual"}
 
 
-def _llama(tensors: ForeignTensors, table: dict[str, Any], gains_from_0: bool) -> Weights:
-    """gains_from_0: 1 is added to the gains of norms, as Gemma has them."""
-    added = 1.0 if gains_from_0 else 0.0
+def _llama(folder: ForeignFolder, tensors: ForeignTensors, table: dict[str, Any]) -> Weights:
+    """Gemma multiplies by 1 and the gains of norms, so that 1 is added to them."""
+    added, biases = 1.0 if folder.get("model_type", str) == "gemma" else 0.0, biased(folder)
     weights: Weights = {"embedding.weight": tensors.take("model.embed_tokens.weight")}
     weights["decoder.norm.weight"] = tensors.take("model.norm.weight") + added
     for layer in range(table["layers"]):
         theirs, ours = f"model.layers.{layer}", f"decoder.blocks.{layer}"
-        _attention(tensors, weights, f"{theirs}.self_attn", f"{ours}.self_attention", table)
+        _attention(tensors, weights, f"{theirs}.self_attn", f"{ours}.self_attention", table, biases)
         for name, our_name in LLAMA_MAPS.items():
             weights[f"{ours}.{our_name}.weight"] = weight = tensors.take(f"{theirs}.{name}.weight")
-            weights[f"{ours}.{our_name}.bias"] = _bias(tensors, f"{theirs}.{name}", weight)
+            weights[f"{ours}.{our_name}.bias"] = _bias(tensors, f"{theirs}.{name}", weight, biases)
         for name, our_name in LLAMA_NORMS.items():
             weights[f"{ours}.{our_name}.norm.weight"] = tensors.take(f"{theirs}.{name}.weight") + added
     return weights
 
 
-def _attention(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str, table: dict[str, Any]) -> None:
+def _attention(
+    tensors: ForeignTensors, weights: Weights, theirs: str, ours: str, table: dict[str, Any], biases: set[str]
+) -> None:
     width = table.get("head_width") or table["d_model"] // table["heads"]
     found: dict[str, tuple[Tensor, Tensor]] = {}
     for letter in "qkv":
         weight = tensors.take(f"{theirs}.{letter}_proj.weight")
-        found[letter] = weight, _bias(tensors, f"{theirs}.{letter}_proj", weight)
+        found[letter] = weight, _bias(tensors, f"{theirs}.{letter}_proj", weight, biases)
     for place, part in enumerate(("weight", "bias")):
         query, key, value = (found[letter][place] for letter in "qkv")
         weights[f"{ours}.query.{part}"] = turned(query, width)
@@ -150,9 +159,10 @@ def _attention(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str
             weights[f"{ours}.{name}_norm.weight"] = turned(tensors.take(f"{theirs}.{letter}_norm.weight"), width)
 
 
-def _bias(tensors: ForeignTensors, name: str, weight: Tensor) -> Tensor:
-    """Of a linear map; zeros where it has none."""
-    return tensors.take(f"{name}.bias") if f"{name}.bias" in tensors else weight.new_zeros(len(weight))
+def _bias(tensors: ForeignTensors, name: str, weight: Tensor, biases: set[str]) -> Tensor:
+    """Of a linear map; zeros where it has none. biases: the ends of the names of those that have one."""
+    has_one = name.rpartition(".")[2] in biases
+    return tensors.take(f"{name}.bias") if has_one else weight.new_zeros(len(weight))
 
 
 def _take_output(folder: ForeignFolder, tensors: ForeignTensors, weights: Weights, table: dict[str, Any]) -> None:

@@ -240,7 +240,8 @@ def _words(text: str, tokens: Sequence[Token]) -> list[Word]:
 
 def _belonging(token: Token, ends: Sequence[int], place: int, length: int) -> int:
     """The number of the token's word; a special token is a word of its own, numbered below 0."""
-    special = token.start == token.end and (token.start == length or token.text[:1] + token.text[-1:] == "<>")
+    named = token.text[:1] + token.text[-1:] in ("<>", "[]")
+    special = token.start == token.end and (token.start == length or named)
     return -1 - place if special else bisect_right(ends, token.start)
 
 

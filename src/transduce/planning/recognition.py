@@ -15,7 +15,7 @@ from transduce.planning.protocols import Recognised, TaskPlanner
 from transduce.planning.tasks import labels, running_text, spans, speech, tags
 from transduce.planning.tasks.labels import LabelsPlanner
 from transduce.planning.tasks.pairs import PairsPlanner
-from transduce.planning.tasks.running_text import RunningTextPlanner, is_plain_text
+from transduce.planning.tasks.running_text import MaskedTextPlanner, RunningTextPlanner, is_plain_text
 from transduce.planning.tasks.spans import SpansPlanner
 from transduce.planning.tasks.speech import SpeechPlanner
 from transduce.planning.tasks.tags import TagsPlanner
@@ -40,6 +40,7 @@ KINDS = {
     "extractive_qa": PlannedKind(SpansPlanner, spans.recognise),
     "speech_recognition": PlannedKind(SpeechPlanner, speech.recognise),
     "language_modelling": PlannedKind(RunningTextPlanner, running_text.recognise),
+    "masked_language_modelling": PlannedKind(MaskedTextPlanner, running_text.recognise),
     PAIRS: PlannedKind(PairsPlanner, lambda named: None),
 }
 

@@ -21,6 +21,7 @@ from transduce.data.columns.packed import one_vocabulary, tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.input_file import InputFile
+from transduce.data.labelled import LabelledFiles
 from transduce.data.pairs.pair_data import PairData
 from transduce.data.remote import located
 from transduce.data.shards import shards_of
@@ -126,6 +127,11 @@ class Task(ABC):
     @staticmethod
     def recordings(data: Any) -> Recordings | None:
         """The recordings that [data] names, which can be examined; None = other examples."""
+        return None
+
+    @staticmethod
+    def labelled(data: Any) -> LabelledFiles | None:
+        """The texts with labels that [data] names, which can be examined; None = other examples."""
         return None
 
     @abstractmethod

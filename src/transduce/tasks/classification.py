@@ -24,7 +24,15 @@ from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.formats import format_name, format_of, is_table
 from transduce.data.hold_out import HELD_OUT, TEST, TRAIN, VALIDATION, HoldOut, check_drawn_once, digest, part_of
 from transduce.data.input_file import InputFile
-from transduce.data.labelled import SEPARATOR, Example, LabelledFile, check_pairs, has_labels, read_labelled
+from transduce.data.labelled import (
+    SEPARATOR,
+    Example,
+    LabelledFile,
+    LabelledFiles,
+    check_pairs,
+    has_labels,
+    read_labelled,
+)
 from transduce.data.labelled_hold_out import LabelledSplit, split_labelled
 from transduce.data.pairs.pair_groups import Parts
 from transduce.data.remote import located
@@ -165,6 +173,15 @@ class Classification(LabelTask):
         names = {label for _, _, label in data.read_training()}
         source = TextPair.of(tokenizer) if data.pair else Tokens(tokenizer, ends=True)
         return {"source": source, "target": Label(tuple(sorted(names)))}
+
+    @staticmethod
+    def labelled(data: ClassificationData) -> LabelledFiles:
+        """Of all files."""
+        files = {"train" if n == 1 else f"train {n}": file for n, file in enumerate(data.train, 1)}
+        files |= {"validation": data.validation} if data.validation else {}
+        return LabelledFiles(
+            {**files, **{f"test {name}": file for name, file in data.test.items()}}, Path(data.root), data.labels
+        )
 
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> LabelCrossEntropy:
         """Cross-entropy; in training with the weights of the labels.

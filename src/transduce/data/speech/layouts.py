@@ -116,7 +116,9 @@ def _names(path: Path, format: Format, first: str) -> list[Key]:
     """The columns; of a .tsv also by a header that its format does not know."""
     cells = [cell.strip() for cell in first.split("\t")]
     known = _called(cells, AUDIO) is not None and _called(cells, SAID) is not None
-    return [*cells] if known and isinstance(format, Tsv) else [*format.columns(path)]
+    if known and isinstance(format, Tsv):
+        return [*cells]
+    return [*(format.columns(path) if format.counted else format.text_columns(path))]
 
 
 def _called(names: Sequence[Key], wanted: Sequence[str]) -> Key | None:

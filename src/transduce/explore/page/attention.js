@@ -7,7 +7,7 @@
       const { exploration, state } = scene;
       const choice = T.chosen(exploration);
       if (!choice)
-        return T.fill(area, T.heardFigure(area, { scene }), T.html("p", { class: "empty" }, T.say("attention.none")));
+        return T.fill(area, T.heardFigure(area, { scene }), T.html("p", { class: "empty" }, T.noAttention()));
       const rollout = choice.over === "rollout" ? await T.ask.rollout(scene.model, scene.text, scene.tokens) : null;
       const worth = state.worth ? await T.worthOf(scene) : null;
       if (!scene.current()) return;

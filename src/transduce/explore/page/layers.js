@@ -8,6 +8,10 @@
   T.layersOf = (exploration, kind) => exploration.attention.filter((layer) => layer.kind === kind);
   T.kindName = (kind) => T.say(`kind.${kind}`);
 
+  /** Why there is no attention: the model has none, or labels a text that it reads in windows. */
+  T.noAttention = () =>
+    T.say(T.model.task === "tagging" && T.model.layers.length ? "marks.windows" : "attention.none");
+
   /** The choice that the link names, made good where this model has no such thing:
       {kind, layer: Layer | null, head: number | null, over: "layer" | "mean" | "rollout"}. */
   T.chosen = (exploration, state = T.state()) => {

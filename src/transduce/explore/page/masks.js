@@ -8,7 +8,7 @@
     draw(area, scene) {
       const kinds = T.kinds(scene.exploration);
       const choice = T.chosen(scene.exploration);
-      if (!choice) return T.fill(area, T.html("p", { class: "empty" }, T.say("attention.none")));
+      if (!choice) return T.fill(area, T.html("p", { class: "empty" }, T.noAttention()));
       const layer = T.layersOf(scene.exploration, choice.kind)[0];
       const seen = visible(scene.exploration, choice.kind);
       const row = T.place(scene.state.query, seen.T, Math.floor(seen.T / 2));

@@ -9,7 +9,7 @@
       const controls = T.html("div", { class: "controls" }, whose(scene, example), at && choosers(scene, at));
       const stack = T.html("div", { class: "stack" });
       T.fill(area, controls, stack);
-      if (!example && !at) return T.fill(stack, T.html("p", { class: "empty" }, T.say("attention.none")));
+      if (!example && !at) return T.fill(stack, T.html("p", { class: "empty" }, T.noAttention()));
       const d = await numbers(scene, example, at, stack);
       if (d && scene.current()) show(stack, scene, d, at);
     },

@@ -21,5 +21,6 @@ Object.assign(window.Transduce.texts.en, {
   "marks.after": "The next one",
   "marks.begin": "(start)",
   "marks.stop": "(end)",
+  "marks.windows": "This text is longer than the model reads at once. It is read in windows, whose attention is not shown.",
   "marks.forbidden": "not allowed",
 });

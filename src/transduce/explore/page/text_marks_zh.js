@@ -21,5 +21,6 @@ Object.assign(window.Transduce.texts.zh, {
   "marks.after": "后一标签",
   "marks.begin": "（开头）",
   "marks.stop": "（结尾）",
+  "marks.windows": "这段文本超过模型一次能读的长度，因此分窗口读取；各窗口的注意力不显示。",
   "marks.forbidden": "不允许",
 });

@@ -1,11 +1,11 @@
-"""Text alone, for a language model: where it lies, what it is, and what follows from that.
+"""Text alone, for a language model, masked or not: where it lies, what it is, and what follows from that.
 
 The figures follow the recipes for Penn Treebank, Tatoeba and Tiny Shakespeare, `recipes/ptb.toml`,
 `recipes/tatoeba-english.toml` and `recipes/tinyshakespeare.toml`.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ SIZES = ((0, 64), (100_000, 128), (500_000, 192), (5_000_000, 256), (50_000_000,
 EPOCHS, EPOCHS_UP_TO = 10, 1_000_000  # of so many tokens; of more, fewer in proportion to their root
 EMPTY = 0.05  # share of empty lines from which lines are not sentences, but running text with paragraphs
 SMALL = 2_000_000  # characters of running text, below which it is read by characters
+SELF_ATTENTION = 5_000_000  # tokens from which a Transformer learns hidden words
 PIECES_A_WORD = 1.3  # of BPE
 PART = 0.05  # of the characters in validation, and in the test
 LONG = 256  # characters of a row, as in the recipe for Tiny Shakespeare
@@ -38,13 +39,14 @@ def recognise(named: Named) -> Recognised | None:
 
 
 def text_inputs(named: Named) -> Inputs:
-    """The text that is meant, as an entry of [data] of a language model.
+    """The text that is meant, as an entry of [data] of a language model, masked or not.
 
     Raises:
         InputError: files that are missing, options of pairs.
     """
     how = "Name one text, and its column by --source-column, a number, where it is a table."
-    refuse_options(named, "language_modelling", how, columns=True)
+    kind = named.task or RunningTextPlanner.kind
+    refuse_options(named, kind, how, columns=True)
     path = training_file(named.source, lambda _: True)
     if path is None:
         lasting_file(named.source)
@@ -53,7 +55,11 @@ def text_inputs(named: Named) -> Inputs:
     entry: dict[str, Any] = {"text": str(path)}
     entry |= {"column": named.columns[0]} if named.columns else {}
     entry_as(TextFile, entry)
-    inputs = Inputs(training_name(named.source, ("", "")), entry, notes=(f"{path}: trains a language model.",))
+    inputs = Inputs(
+        training_name(named.source, ("", "")),
+        entry,
+        notes=(f"{path}: trains a {kind.replace('_modelling', ' model').replace('_', ' ')}.",),
+    )
     return with_held_out(inputs, named, path, key="text")
 
 
@@ -98,7 +104,7 @@ class TextFacts:
 
     def to_lines(self) -> list[str]:
         """Lines, words and characters, in sentences."""
-        what = "Running text, with empty lines between paragraphs" if self.running else "A sentence a line"
+        what = "Running text, with empty lines between paragraphs" if self.running else "A text a line"
         return [
             f"{self.lines:,} lines of {self.words:,} words, {self.total:,} characters, {self.text.alphabet:,} of them "
             f"different. {what}."
@@ -200,6 +206,42 @@ class RunningTextPlanner(EncoderPlanner):
             Decision("training.optimizer", "muon", published),
             Decision("training.learning_rate", 3e-3 if size.width < 256 else 2e-3, "0.003, less for wider models"),
             Decision("training.label_smoothing", 0.0, "perplexity counts the probability of the very next token"),
+        ]
+
+
+class MaskedTextPlanner(RunningTextPlanner):
+    """A `TaskPlanner` for text of which a model predicts hidden words, and from which other trainings start.
+
+    Raises:
+        InputError: as `text_inputs`.
+    """
+
+    kind, model, readers = "masked_language_modelling", "masked_language_model", ("masked_language_model",)
+
+    @cached_property
+    def facts(self) -> TextFacts:
+        """Of lines that are read by themselves, whatever they are."""
+        return replace(super().facts, running=False)
+
+    def _model(self, size: Size) -> list[Decision]:
+        amount = self._for_amount(size)
+        sizes = [
+            Decision("model.kind", self.model, "predicts hidden words from those on both sides"),
+            Decision("model.d_model", size.width, amount),
+            Decision("training.learning_rate", 2e-3 if size.width < SIZES[-1][1] else 1e-3, "less for wider models"),
+        ]
+        if self.facts.amount < SELF_ATTENTION:
+            few = f"of fewer than {SELF_ATTENTION:,} tokens an LSTM learns faster than self-attention"
+            return [
+                *sizes,
+                Decision("model.encoder", "recurrent", few),
+                Decision("model.hidden", 2 * size.width, amount),
+            ]
+        return [
+            *sizes,
+            Decision("model.heads", max(2, size.width // 32), "heads of 32 numbers"),
+            Decision("model.layers", 4 if size.width < SIZES[-1][1] else 6, amount),
+            Decision("model.feed_forward", 4 * size.width, "four times the width"),
         ]
 
 
