@@ -36,6 +36,7 @@ from transduce.models.protocols import (
     Points,
     Predicts,
     PredictsByProduct,
+    PredictsMasked,
     Processes,
     Reorders,
     Steps,
@@ -88,9 +89,9 @@ RNN_VARIANTS: list[dict[str, Any]] = [
 WRITERS = [
     name
     for name in known("models")
-    if not issubclass(resolve("models", name), Classifies | Embeds | Points | Processes)
+    if not issubclass(resolve("models", name), Classifies | Embeds | Points | PredictsMasked | Processes)
 ]
-"""Classifiers, encoders, models that point and models of vectors write nothing; their contracts are in
+"""Classifiers, encoders, models that point or fill in, and models of vectors write nothing; their contracts are in
 tests/tasks/test_classification.py, tests/models/test_{classifier,tree_models,pointing,processing}.py."""
 
 TINY = {

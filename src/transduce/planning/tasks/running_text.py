@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import TextFile, TsvColumn
@@ -134,7 +134,7 @@ class RunningTextPlanner(EncoderPlanner):
     """
 
     kind, model = "language_modelling", "transformer_decoder"
-    readers = ("transformer_decoder", "linear_transformer_decoder", "rnn_decoder")
+    readers: ClassVar[tuple[str, ...]] = ("transformer_decoder", "linear_transformer_decoder", "rnn_decoder")
     unit = "tokens"
     sizes = SIZES
     epochs, epochs_up_to = EPOCHS, EPOCHS_UP_TO
@@ -216,7 +216,8 @@ class MaskedTextPlanner(RunningTextPlanner):
         InputError: as `text_inputs`.
     """
 
-    kind, model, readers = "masked_language_modelling", "masked_language_model", ("masked_language_model",)
+    kind, model = "masked_language_modelling", "masked_language_model"
+    readers: ClassVar[tuple[str, ...]] = ("masked_language_model",)
 
     @cached_property
     def facts(self) -> TextFacts:
