@@ -22,6 +22,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
 from transduce.explore.exploration import explore
+from transduce.explore.offline import explored
 from transduce.interop.ctranslate2_weights import read_ctranslate2
 from transduce.interop.imports import Imported, read_foreign
 from transduce.interop.model_card import Languages
@@ -355,6 +356,10 @@ def test_a_recording_is_explored_without_the_attention_between_its_positions(hea
     assert "cross" in kinds and "encoder" not in kinds
     assert len(found["source"]["tokens"]) == 1500
     assert (found["recording"]["frames"], found["recording"]["seconds"]) == (3000, 1.0)
+    hears.recipe = hears.recipe.model_copy(
+        update={"search": hears.recipe.search.model_copy(update={"max_length_offset": MOST})}
+    )
+    assert explored("hears", hears, recording)["rollout"] is None
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from transduce.explore.example import example
-from transduce.explore.exploration import asked, explore, labelled_in_windows, sentences_of
+from transduce.explore.exploration import MOST, asked, explore, labelled_in_windows, sentences_of, unshown
 from transduce.interpret.attention import looked
 from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
+from transduce.interpret.model_inputs import Given, source_ids
 from transduce.interpret.positions import placed
 from transduce.interpret.rollout import rollout_dict
 from transduce.pipeline.pipeline import Pipeline
@@ -53,11 +54,16 @@ def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
 
 
 def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
-    """An exploration with head importance and rollout. Steps need a server."""
+    """An exploration with head importance and rollout, but of long recordings. Steps need a server."""
     found = explore(pipeline, text, name)
-    if pipeline.task.drawn_alone or labelled_in_windows(pipeline, text):
+    if pipeline.task.drawn_alone or labelled_in_windows(pipeline, text) or _is_long(pipeline, text):
         return {**found, "heads": None, "rollout": None, "steps": None}
     model, task = pipeline.model, pipeline.task
     given = asked(pipeline, text, found["nbest"][0]["tokens"])
     attention, _ = looked(model, task, given, text, found["nbest"][0]["text"])
     return {**found, "heads": importance(model, task, given), "rollout": rollout_dict(attention), "steps": None}
+
+
+def _is_long(pipeline: Pipeline, text: str) -> bool:
+    """Whether it is a recording of which some attention is left out."""
+    return bool(unshown(pipeline, Given(source_ids(pipeline.task, text), []), MOST))

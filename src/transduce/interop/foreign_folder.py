@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
@@ -23,6 +25,7 @@ TO_SAFETENSORS = (
     ".save_pretrained('{folder}-safetensors')\""
 )
 MOST = 100_000_000  # bytes of an index of tensors
+FP32 = 4  # bytes a weight
 
 
 class ForeignFolder:
@@ -114,6 +117,18 @@ class ForeignFolder:
                 + TO_SAFETENSORS.format(folder=str(self.path).rstrip("/"))
             )
         raise InputError(f"{self.path}: there is no {WEIGHTS}.")
+
+
+def check_memory(folder: ForeignFolder) -> None:
+    """Raises InputError where the weights in fp32 take more than half of the memory."""
+    headers = (read_header(file).tensors.values() for file in folder.files)
+    count = sum(torch.Size(each.shape).numel() for tensors in headers for each in tensors)
+    there = psutil.virtual_memory().total
+    if count * FP32 > there / 2:
+        raise InputError(
+            f"{folder.path}: {count / 1e9:.1f} billion weights need {count * FP32 / 1e9:.0f} GB in fp32, and as much "
+            f"again while they are converted; this machine has {there / 1e9:.0f} GB."
+        )
 
 
 def _kind_name(kind: type | tuple[type, ...]) -> str:

@@ -18,23 +18,20 @@ Shapes: D model width, V vocabulary, E width of a head.
 from collections.abc import Callable
 from typing import Any
 
-import psutil
 import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
-from transduce.core.tensor_file import read_header
 from transduce.interop.decoder_columns import column_of
 from transduce.interop.decoder_settings import biased, gpt2_table, llama_table, longest
-from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
+from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors, check_memory
 from transduce.interop.import_bart import Weights, affine
 from transduce.interop.imported_file import imported_file
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma")
 """By the model_type of a config.json."""
 HEADS = ("ForCausalLM", "LMHeadModel")
-FP32 = 4  # bytes a weight
 BUFFERS = (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq")  # of older files: masks and frequencies
 Take = Callable[[str], Tensor]
 
@@ -53,7 +50,7 @@ def read_decoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str
     family = folder.get("model_type", str)
     _check_head(folder)
     table = gpt2_table(folder) if family == "gpt2" else llama_table(folder, family)
-    _check_memory(folder)
+    check_memory(folder)
     tensors = folder.tensors()
     weights = _gpt2(tensors, table) if family == "gpt2" else _llama(folder, tensors, table)
     _check_rows(folder, len(weights["embedding.weight"]))
@@ -84,18 +81,6 @@ def _check_head(folder: ForeignFolder) -> None:
         raise InputError(
             f"{folder.path / 'config.json'}: architectures: expected a name that ends with {' or '.join(HEADS)}; got "
             f"{', '.join(map(str, named))}."
-        )
-
-
-def _check_memory(folder: ForeignFolder) -> None:
-    """Raises InputError where the weights in fp32 take more than half of the memory."""
-    headers = (read_header(file).tensors.values() for file in folder.files)
-    count = sum(torch.Size(each.shape).numel() for tensors in headers for each in tensors)
-    there = psutil.virtual_memory().total
-    if count * FP32 > there / 2:
-        raise InputError(
-            f"{folder.path}: {count / 1e9:.1f} billion weights need {count * FP32 / 1e9:.0f} GB in fp32, and as much "
-            f"again while they are converted; this machine has {there / 1e9:.0f} GB."
         )
 
 
