@@ -8,8 +8,6 @@ import pytest
 from transduce.core.registry import known, resolve
 from transduce.recipe.training import TrainingConfig
 from transduce.search.settings import Search
-from transduce.tasks.classification import ClassificationConfig
-from transduce.tasks.translation import TranslationConfig
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
@@ -33,7 +31,7 @@ def test_every_key_is_one() -> None:
         "model": models,
         "training": set(TrainingConfig.model_fields),
         "search": set(Search.model_fields),
-        "task": {*TranslationConfig.model_fields, *ClassificationConfig.model_fields},
+        "task": {field for kind in known("tasks") for field in resolve("tasks", kind).Config.model_fields},
     }
     assert KEYS
     assert [key for key in KEYS if key.partition(".")[2] not in fields[key.partition(".")[0]]] == []
