@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transduce.kernels import matmul as module
-from transduce.kernels.matmul import BLOCK, Linear, _by_onednn, linear
+from transduce.kernels.matmul import BLOCK, Linear, Packed, _by_onednn, can_pack, linear
 from transduce.kernels.native import left_out
 
 SHAPES = [(1, 3, 5), (7, 256, 64), (300, 64, 256)]
@@ -120,3 +121,22 @@ def test_the_layer_is_torchs_in_name_and_start() -> None:
     theirs = torch.nn.Linear(6, 4)
     assert mine.state_dict().keys() == theirs.state_dict().keys()
     assert all(torch.equal(mine.state_dict()[name], theirs.state_dict()[name]) for name in theirs.state_dict())
+
+
+@pytest.mark.skipif(not can_pack(torch.zeros(8, 8), False), reason="no kernels here")
+def test_a_packed_product_is_not_many_times_slower_than_torchs() -> None:
+    """A kernel whose sums do not stay in registers takes 30 times as long, and gives the same result."""
+    x_NI, weight_OI = torch.randn(256, 512), torch.randn(512, 512)
+    packed = Packed(weight_OI)
+
+    def fastest(product: Callable[[], object]) -> float:
+        times = []
+        for _ in range(9):
+            start = time.process_time()
+            product()
+            times.append(time.process_time() - start)
+        return min(times)
+
+    with torch.inference_mode():
+        ours, theirs = fastest(lambda: packed(x_NI)), fastest(lambda: torch.nn.functional.linear(x_NI, weight_OI))
+    assert ours < 10 * theirs

@@ -76,6 +76,7 @@ def test_the_word_between_two_others_is_learnt(trained: Path) -> None:
     two = model.predict("n1 <mask> n3 <mask> n5")
     assert (two.text, two.tokens, two.alternatives) == ("n1 n2 n3 n4 n5", ("n2", "n4"), ())
     assert model.predict("n1 n2").text == "n1 n2"
+    assert model.predict("Ünknown, n4  <mask> n6!").text.startswith("Ünknown, n4  n")  # the rest stays as it came
 
 
 def test_the_same_alone_and_in_any_batch(trained: Path) -> None:

@@ -124,6 +124,7 @@ def doctor(
         if labelled is not None:
             _tell([labelled], None, as_json)
             return
+        _refuse_others(named)
     _check_arguments((source, target), tsv, text, held_out, cleans)
     _check_columns((source, target), tsv, text, test_tsv, held_out, named, column)
     scanner = _scanner(engine, workers)
@@ -147,6 +148,20 @@ def _labelled(named: "Named") -> "Report | None":
     entries |= {f"test {name}": entry for name, entry in inputs.tests.items()}
     files = {role: LabelledFile.model_validate(entry) for role, entry in entries.items() if entry}
     return examine_labelled(LabelledFiles(files, Path()))
+
+
+def _refuse_others(named: "Named") -> None:
+    """Raises InputError for files that training recognises as what is not examined here."""
+    from transduce.core.errors import InputError
+    from transduce.planning.recognition import KINDS
+
+    for kind in ("tagging", "extractive_qa", "speech_recognition"):
+        if found := KINDS[kind].recognise(named):
+            how = " Name a recipe of them." if kind == "speech_recognition" else ""
+            raise InputError(
+                f"{named.source}: {found.why}, which the doctor does not examine; it examines pairs of texts, texts "
+                f"with labels, and text alone (--text).{how}"
+            )
 
 
 def _scanner(engine: options.Engine, workers: int | None) -> "Scanner":

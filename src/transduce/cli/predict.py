@@ -257,7 +257,8 @@ def _check(
         problems.append("--engine ray is for many lines: name them with --source, or pipe them in; no --draw.")
     if output is not None and (draw or text is not None or at_terminal):
         problems.append(
-            "--output is for the outputs of many lines: name these with --source, or pipe them in; no --draw."
+            "--output is for the outputs of many lines: name these with --source, or pipe them in; no --draw, and no "
+            "--format marks."
         )
     if problems:
         raise InputError(problems)
@@ -370,7 +371,8 @@ def show_marks(model: "LoadedModel", prediction: "Prediction", named: dict[str, 
     from transduce.runtime.console import make_console
 
     sys.stdout.flush()
-    make_console(file=sys.stdout, highlight=False).print(_own_drawing(model, prediction))
+    console = make_console(file=sys.stdout, highlight=False)
+    console.print(_own_drawing(model, prediction), soft_wrap=not console.is_terminal)  # a line stays one in a file
     sys.stdout.flush()
 
 

@@ -203,6 +203,7 @@ def find_model_file(path: str | os.PathLike[str]) -> Path:
             refuse_url(path)
             raise InputError(
                 f"{path}: there is no such file or folder; expected a model file or a run directory.{_meant(path)}"
+                + (' To predict a text, name the model and: --text "TEXT".' if " " in str(path) else "")
             )
         if path.suffix in NO_MODELS:
             raise InputError(f"{path}: {NO_MODELS[path.suffix].format(path=path)}")

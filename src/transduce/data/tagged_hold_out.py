@@ -31,7 +31,8 @@ def split_tagged(names: str, files: Sequence[TaggedTexts], amounts: HoldOut) -> 
         InputError: there are too few texts.
     """
     by_document = [_documents(file) for file in files]
-    together = _are_enough(by_document, amounts)
+    marked = any(document for file in files for document in file.documents)
+    together = marked and _are_enough(by_document, amounts)
     read = by_document if together else [_texts(file) for file in files]
     drawn = DrawnParts(parts_of_files(names, read, amounts, "texts, of which one is kept for training"))
     count, how = sum(map(len, read)), "whole documents" if together else "the same text on one side"

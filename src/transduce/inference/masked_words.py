@@ -5,6 +5,7 @@ Shapes: B texts of a batch, S positions, N masks, V vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class MaskedWordPredictor:
     def _likeliest(self, model: Any, pieces: Padded) -> list[_Filled]:
         hidden_BS = (pieces.values == self.tokenizer.mask) & pieces.mask()
         logits_NV = model.predict_masked(pieces, hidden_BS).float()
-        logits_NV[:, sorted(self.tokenizer.special.values())] = -torch.inf
+        logits_NV[:, self._unwritten] = -torch.inf
         best = logits_NV.log_softmax(-1).topk(min(LISTED, logits_NV.shape[1]), dim=-1)
         counts = hidden_BS.sum(1).tolist()
         parts = zip(best.indices.split(counts), best.values.split(counts), strict=True)
@@ -81,10 +82,34 @@ class MaskedWordPredictor:
             best, alternatives=tuple(self._with(text, row, filled, rank) for rank in range(len(filled.ids[0])))
         )
 
+    def _filled_in(self, text: str, words: Sequence[int]) -> str:
+        """The text as it came, but for its masks; a piece that goes on with a word stands right behind it."""
+        before, *parts = text.split(self._mask)
+        for word, part in zip(words, parts, strict=True):
+            (name,) = self.tokenizer.tokens([word])
+            shown = self._shown[word].removeprefix("##")
+            before = (before.rstrip(" ") if name.startswith("##") else before) + shown + part
+        return before
+
+    @cached_property
+    def _mask(self) -> str:
+        return self.tokenizer.tokens([self.tokenizer.mask])[0]
+
+    @cached_property
+    def _shown(self) -> list[str]:
+        """What each token writes, without spaces around."""
+        return [self.tokenizer.decode([index]).strip() for index in range(self.tokenizer.size)]
+
+    @cached_property
+    def _unwritten(self) -> list[int]:
+        """Special tokens, and those that write nothing."""
+        empty = [index for index, shown in enumerate(self._shown) if not shown]
+        return sorted({*self.tokenizer.special.values(), *empty})
+
     def _with(self, text: str, row: Sequence[int], filled: _Filled, rank: int) -> Prediction:
         """With the word of this rank in the place of each mask."""
         words = [ids[rank] for ids in filled.ids]
         each = tuple(values[rank] for values in filled.log_probabilities)
-        left = iter(words)
-        whole = self.tokenizer.decode(next(left) if piece == self.tokenizer.mask else piece for piece in row)
-        return Prediction(text, whole, sum(each), sum(each), tuple(self.tokenizer.tokens(words)), each)
+        return Prediction(
+            text, self._filled_in(text, words), sum(each), sum(each), tuple(self.tokenizer.tokens(words)), each
+        )

@@ -16,7 +16,7 @@ from transduce.data.files import lasting_file, suffix_of, text_lines
 from transduce.data.pairs.inputs import Inputs, Named, training_name
 from transduce.planning.decisions import Decision, Size
 from transduce.planning.facts import SAMPLED, SideFacts, side_facts
-from transduce.planning.protocols import Recognised
+from transduce.planning.protocols import Recognised, Start
 from transduce.planning.single_files import entry_as, refuse_options, training_file, with_held_out
 from transduce.planning.tasks.base import EncoderPlanner
 
@@ -158,6 +158,15 @@ class RunningTextPlanner(EncoderPlanner):
             Decision("task.kind", self.kind, "chosen by you"),
             Decision("task.context", int(self.facts.longest), row),
         ]
+
+    def decide(self, validation: bool, test: bool, size: Size, start: Start | None) -> list[Decision]:
+        """As `TaskPlanner.decide`; rows are no longer than a model to start from has positions."""
+        decided = super().decide(validation, test, size, start)
+        most = start.model.get("max_length", 0) if start and start.model.get("positions") == "learned" else 0
+        if not 0 < most < int(self.facts.longest):
+            return decided
+        row = Decision("task.context", most, "the positions of the model that training starts from")
+        return [row if each.key == row.key else each for each in decided]
 
     def _held_out(self, validation: bool, test: bool) -> list[Decision]:
         """The last parts of the text; the entry of training says how its lines are read in any case."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ EPOCHS, EPOCHS_UP_TO = 12, 100_000  # of so many words; of more, fewer in propor
 PIECES_A_WORD = 1.3  # of BPE
 LARGE = 1_000_000  # words from which there is room for more pieces
 TOLD = 5  # labels
+MARKS, GLUED = set('.,!?;:"()'), set(',!?;:")')  # words of their own, and what ends no word then
+APART, GLUED_SHARE = 0.03, 0.01  # of the words
 A_CHARACTER = 1.5  # characters of a word on average, below which words are characters
 
 
@@ -194,9 +197,18 @@ class TagsPlanner(EncoderPlanner):
         """What labels are of: words as they stand; of raw text words without their punctuation."""
         path = Path(self.inputs.train["file"])
         if suffix_of(path) not in OBJECTS:
-            return "word"
+            return "split" if self._punctuation_is_apart else "word"
         first = next((each.value for each in Jsonl().objects(path)), None)
         return "split" if isinstance(first, dict) and not {"tokens", "words"} & first.keys() else "word"
+
+    @cached_property
+    def _punctuation_is_apart(self) -> bool:
+        """Whether marks such as commas are words of their own in the file, as they are not in raw text."""
+        read = read_tagged(TaggedFile.model_validate(self.inputs.train), Path(), "word")
+        words = Counter(word for _, text, _ in islice(read.examples, SAMPLED) for word in text.split(" "))
+        apart = sum(count for word, count in words.items() if word in MARKS)
+        glued = sum(count for word, count in words.items() if len(word) > 1 and word[-1] in GLUED)
+        return apart >= APART * words.total() and glued < GLUED_SHARE * words.total()
 
     def warnings(self) -> list[str]:
         """That there are few texts, or few of a label."""
@@ -218,7 +230,7 @@ class TagsPlanner(EncoderPlanner):
         spans = self.facts.scheme != "none"
         metrics = ["entity_f1", "accuracy"] if spans else ["accuracy", "macro_f1"]
         why = "spans whose words and kind are right" if spans else "the share of words with the right label"
-        raw = "labels are of characters of raw text, whose punctuation stands apart"
+        raw = "punctuation stands apart, so that raw text can be labelled, too"
         return [
             Decision("task.kind", "tagging", kind),
             Decision("task.metrics", metrics, why),
