@@ -125,7 +125,7 @@ def served(client: httpx.Client) -> dict[str, Callable[[Sequence[str]], list[str
         return answer.json()
 
     def translate(texts: Sequence[str]) -> list[str]:
-        target = client.get("/v1/models").json()[0]["target"]
+        target = client.get("/v1/models").json()["data"][0]["target"]
         asked = ({"q": list(each), "source": "auto", "target": target} for each in portions(texts))
         return [text for body in asked for text in posted("/translate", body)["translatedText"]]
 

@@ -145,7 +145,7 @@ async def load(
             await asyncio.sleep(0.2)
 
     async with client_of(address) as client:
-        to = (await client.get("/v1/models")).json()[0]["target"]
+        to = (await client.get("/v1/models")).json()["data"][0]["target"]
         begun = time.monotonic()
         await asyncio.gather(watch(), *map(ask, range(clients)))
         passed = time.monotonic() - begun
