@@ -38,9 +38,7 @@ HEADERS = {
 MICROPHONE = "camera=(), geolocation=(), microphone=(self)"  # of a page that records
 
 
-TRANSCRIPTIONS = (
-    "/v1/audio/transcriptions"  # whose bodies are sound, and whose errors are as OpenAI's clients read them
-)
+TRANSCRIPTIONS = "/v1/audio/transcriptions"  # whose bodies are sound, and whose errors OpenAI's clients read
 
 
 class ProblemResponse(JSONResponse):
