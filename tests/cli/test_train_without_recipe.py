@@ -44,6 +44,8 @@ def test_two_files_become_a_model(run: Run, files: tuple[str, ...], tmp_path: Pa
     assert (again.code, "left as it is" in again.out) == (0, True), again.err
     other = run("train", *files, *SMALL, "--time", "1h", "--run", tmp_path / "r")
     assert (other.code, "asked for with other options: --time." in other.err) == (2, True), other.err
+    keys = run("train", *files, *SMALL, "model.dropout=0.3", "--run", tmp_path / "r")
+    assert (keys.code, "asked for with other options: model.dropout." in keys.err) == (2, True), keys.err
     dry = run("train", *files, *SMALL, "--time", "1h", "--run", tmp_path / "r", "--dry-run")
     assert dry.code == 0, dry.err
     assert fingerprint(tmp_path / "r" / "model.safetensors") == model

@@ -28,7 +28,7 @@ BARE = re.compile(r"[A-Za-z0-9_-]+")
 HEAD = "Written by `transduce new`. Each key has its reason above it; change what you know better."
 
 NAME = PLAN
-OPTIONS = {"minutes": "--time", "columns": "--source-column", "overrides": "keys", "data": "data"}  # others as --key
+OPTIONS = {"minutes": "--time", "columns": "--source-column", "data": "data"}  # others as --key
 PATHS = ("source", "target", *HELD_OUT_FILES)  # of what was asked for
 
 
@@ -109,7 +109,7 @@ def earlier_plan(run: Path, asked: dict[str, Any], dry_run: bool = False) -> Tra
         return None
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError) as error:
         raise InputError(f"{path}: cannot be read: {error}. Choose another run directory (--run).") from error
-    different = sorted(_option(key) for key in {*before, *asked} if before.get(key) != asked.get(key))
+    different = sorted(each for key in {*before, *asked} for each in _options(key, before.get(key), asked.get(key)))
     if different and dry_run:
         return None
     if different:
@@ -120,9 +120,20 @@ def earlier_plan(run: Path, asked: dict[str, Any], dry_run: bool = False) -> Tra
     return plan
 
 
-def _option(key: str) -> str:
-    """How people ask for what a plan notes under this key."""
-    return OPTIONS.get(key, f"--{key.replace('_', '-')}")
+def _options(key: str, before: Any, asked: Any) -> list[str]:
+    """How people ask for what a plan notes under this key, where it differs; of keys of a recipe which ones."""
+    if before == asked:
+        return []
+    if key == "overrides":
+        names = {each.partition("=")[0] for each in _assignments(before) ^ _assignments(asked)}
+        return ["--start" if each == "training.start" else each for each in names] or ["the order of keys"]
+    return [OPTIONS.get(key, f"--{key.replace('_', '-')}")]
+
+
+def _assignments(overrides: Any) -> set[str]:
+    """Keys with their values, as the command line has them, or as Python has."""
+    pairs = overrides.items() if isinstance(overrides, dict) else ()
+    return {f"{key}={value!r}" for key, value in pairs} or {str(each) for each in overrides or ()}
 
 
 def decisions_table(plan: TrainingPlan) -> rich_table.Table:

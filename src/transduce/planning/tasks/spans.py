@@ -223,7 +223,7 @@ class SpansPlanner(EncoderPlanner):
         if self.facts.questions >= USEFUL:
             return []
         return [
-            f"{self.facts.questions:,} questions are few: you need at least {USEFUL:,}, preferably ten thousands. To "
+            f"{self.facts.questions:,} questions are few: you need at least {USEFUL:,}, better tens of thousands. To "
             "start from a pretrained encoder: --start."
         ]
 
