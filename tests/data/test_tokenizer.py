@@ -308,6 +308,7 @@ def test_a_whole_special_token_without_an_unknown_one_is_spelled() -> None:
     inner = Inner(words)
     inner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     assert Tokenizer(inner).encode(["a </s>"]) == [[5, 1, 2, 3, 4]]
+    assert Tokenizer(inner).encode_words(["a </s>"]) == [[[5], [1, 2, 3, 4]]]
 
 
 def test_given_roles_come_before_usual_names_and_are_kept() -> None:
@@ -330,6 +331,8 @@ def test_a_mask_is_added_behind_all_others_and_no_text_spells_it() -> None:
     assert masked.with_mask() is masked
     assert masked.encode(["ab <mask>"]) == tokenizer.encode(["ab <mask>"])
     assert Tokenizer.from_json(masked.to_json()).equals(masked)
+    [words] = masked.encode_words(["ab <mask> </s>"], masked=True)
+    assert words[1] == [masked.mask] and words[2:] == tokenizer.encode_words(["ab </s>"])[0][1:]
 
 
 @pytest.mark.parametrize("content", ["", "{}", "not json", json.dumps({"model": {"type": "BPE"}})])

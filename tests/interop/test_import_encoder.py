@@ -15,7 +15,9 @@ from transduce.cli.convert import convert
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
+from transduce.data.columns.masked_text import MaskedText
 from transduce.data.columns.text_pair import TextPair
+from transduce.inference.masked_words import MaskedWordPredictor
 from transduce.interop.encoder_parity import CLOSE, compare_encoder
 from transduce.interop.import_encoder import _scheme
 from transduce.interop.import_tokenizer import of_wordpieces
@@ -184,6 +186,17 @@ def test_hidden_words_are_predicted_alike(family: str, tmp_path: Path) -> None:
         ours = torch.tensor([each.log_probability for each in made.alternatives])
         torch.testing.assert_close(ours, best.values, rtol=1e-5, atol=1e-5)
         assert [column.ids(each.tokens)[0] for each in made.alternatives] == best.indices.tolist()
+
+
+def test_a_piece_that_goes_on_with_a_word_stands_behind_it(tmp_path: Path) -> None:
+    pieces = [*OF_BERT, "a", "film", "##s", ","]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    reads = MaskedText(of_wordpieces((tmp_path / "vocab.txt").read_text(), {}, len(pieces)), ends=True)
+    predictor = MaskedWordPredictor({"source": reads})
+    ids = dict(zip(pieces, range(len(pieces)), strict=True))
+    assert predictor._filled_in("A film [MASK] !", [ids["##s"]]) == "A films !"
+    assert predictor._filled_in("[MASK] Film", [ids["a"]]) == "a Film"
+    assert {*predictor._unwritten} == {ids[each] for each in OF_BERT}
 
 
 def test_a_head_that_is_not_read_is_told(tmp_path: Path) -> None:

@@ -119,8 +119,8 @@ def test_files_that_teach_nothing_are_refused(tmp_path: Path, planned: Any, text
 def parts_by_text(path: Path, amounts: HoldOut) -> tuple[dict[str, int], str]:
     texts = read_tagged(TaggedFile(file=str(path)), Path())
     split = split_tagged("a", [texts], amounts)
-    [parts] = split.drawn.parts
-    return {words: int(part) for (_, words, _), part in zip(texts.examples, parts, strict=True)}, split.report
+    [parts] = split.parts
+    return {words: int(part) for (_, words, _), part in zip(texts.examples, parts, strict=True)}, split.report()
 
 
 def test_texts_are_held_out_by_their_words_alone(tmp_path: Path) -> None:

@@ -126,13 +126,13 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.interop.speech_parity import SpeechParity, compare_speech, engine_of
     from transduce.pipeline.pipeline import load
 
-    if not read.has_engine:
+    if not read.compares:
         tell_red(f"nothing was compared. To compare it with Marian itself: transduce export {output} --to marian")
         return True
     if text is None:
         tell_red("nothing was compared: name lines of text with --check.")
         return True
-    engine = engine_of(read.path) if read.is_speech else "transformers"
+    engine = engine_of(read.path) if read.compares == "speech" else "transformers"
     try:
         library(engine, f"comparing with {engine}", EXTRAS[engine])
     except InputError as error:
@@ -140,11 +140,11 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
         return True
     pipeline = load(output, device="cpu")
     found: Parity | EncoderParity | DecoderParity | SpeechParity
-    if read.is_speech:
+    if read.compares == "speech":
         found = compare_speech(pipeline, read.path, text)
-    elif read.is_encoder:
+    elif read.compares == "encoder":
         found = compare_encoder(pipeline, read.path, text)
-    elif read.is_decoder:
+    elif read.compares == "decoder":
         found = compare_decoder(pipeline, read.path, text)
     else:
         found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)

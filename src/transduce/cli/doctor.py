@@ -155,8 +155,10 @@ def _refuse_others(named: "Named") -> None:
     from transduce.core.errors import InputError
     from transduce.planning.recognition import KINDS
 
-    for kind in ("tagging", "extractive_qa", "speech_recognition"):
-        if found := KINDS[kind].recognise(named):
+    examined = ("classification", "translation")
+    for kind, each in KINDS.items():
+        found = None if kind in examined else each.recognise(named)
+        if found:
             how = " Name a recipe of them." if kind == "speech_recognition" else ""
             raise InputError(
                 f"{named.source}: {found.why}, which the doctor does not examine; it examines pairs of texts, texts "

@@ -84,6 +84,11 @@ class HoldOut(Config):
             raise ValueError(f"expected a whole number of pairs, or a share below 1; got {wrong[0]:g}")
         return self
 
+    @property
+    def draws(self) -> bool:
+        """Whether anything is held out."""
+        return bool(self.validation or self.test)
+
     def counts(self, pairs: int) -> tuple[int, int]:
         """Of validation and test, out of so many."""
         first, second = (
@@ -128,6 +133,12 @@ class DrawnParts:
     def count(self, part: int) -> int:
         """Examples of a part, in all files."""
         return sum(int((each == part).sum()) for each in self.parts)
+
+    @property
+    def held_out_parts(self) -> dict[str, int]:
+        """The parts that have examples, by the names of their sets."""
+        parts = {"validation": VALIDATION, HELD_OUT: TEST}
+        return {name: part for name, part in parts.items() if self.count(part)}
 
     @property
     def held_out(self) -> str:

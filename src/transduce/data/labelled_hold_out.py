@@ -9,6 +9,7 @@ Both versions of `HoldOut` draw the same here. The whole draw takes time and mem
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -25,18 +26,21 @@ Example = tuple[int | None, str]  # hash of its text, None = empty; its label
 Group = tuple[int, int]  # hash of a text, examples that have it
 
 
-class LabelledSplit(DrawnParts):
-    """Where each labelled text belongs."""
+@dataclass(frozen=True)
+class ExampleSplit(DrawnParts):
+    """Where each example belongs. what: the examples are. how: they were drawn, in words."""
+
+    what: str
+    how: str
 
     def report(self) -> str:
         """How many are held out, in a sentence."""
-        examples, how = sum(map(len, self.parts)), "of each label in proportion, the same text on one side"
-        return f"Held out of {examples:,} examples: {self.held_out}, {how}."
+        return f"Held out of {sum(map(len, self.parts)):,} {self.what}: {self.held_out}, {self.how}."
 
 
 def split_labelled(
     files: Sequence[LabelledFile], root: Path, amounts: HoldOut, labels: Mapping[str, str] | None = None
-) -> LabelledSplit:
+) -> ExampleSplit:
     """Where each example of the files belongs. What was found is remembered as long as the process lives.
 
     Args:
@@ -57,12 +61,13 @@ def _split(
     amounts: HoldOut,
     labels: tuple[tuple[str, str], ...] | None,
     prints: tuple[str, ...],
-) -> LabelledSplit:
+) -> ExampleSplit:
     """prints: of the files, which may change under the same names."""
     renamed = None if labels is None else dict(labels)
     read = [[(hash_of(text), label) for _, text, label in read_labelled(file, root, renamed)] for file in files]
     names = ", ".join(file.name for file in files)
-    return LabelledSplit(parts_of_files(names, read, amounts, "examples, as each label keeps one for training"))
+    parts = parts_of_files(names, read, amounts, "examples, as each label keeps one for training")
+    return ExampleSplit(parts, "examples", "of each label in proportion, the same text on one side")
 
 
 def parts_of_files(names: str, files: Sequence[Sequence[Example]], amounts: HoldOut, what: str) -> tuple[Parts, ...]:

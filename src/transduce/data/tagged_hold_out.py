@@ -5,23 +5,15 @@ space stay together; so do the texts of a document, where there are enough docum
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from transduce.data.hold_out import DrawnParts, HoldOut
-from transduce.data.labelled_hold_out import Example, drawn_parts, has_parts, hash_of, parts_of_files
+from transduce.data.hold_out import HoldOut
+from transduce.data.labelled_hold_out import Example, ExampleSplit, drawn_parts, has_parts, hash_of, parts_of_files
 from transduce.data.tagged import TaggedTexts
 
 ENOUGH = 0.5  # of the texts that are wanted for a part, which whole documents must make up
 
 
-class TaggedSplit(NamedTuple):
-    """Where each text belongs, and in a sentence how many are held out."""
-
-    drawn: DrawnParts
-    report: str
-
-
-def split_tagged(names: str, files: Sequence[TaggedTexts], amounts: HoldOut) -> TaggedSplit:
+def split_tagged(names: str, files: Sequence[TaggedTexts], amounts: HoldOut) -> ExampleSplit:
     """Where each text of the files belongs.
 
     Args:
@@ -34,9 +26,8 @@ def split_tagged(names: str, files: Sequence[TaggedTexts], amounts: HoldOut) -> 
     marked = any(document for file in files for document in file.documents)
     together = marked and _are_enough(by_document, amounts)
     read = by_document if together else [_texts(file) for file in files]
-    drawn = DrawnParts(parts_of_files(names, read, amounts, "texts, of which one is kept for training"))
-    count, how = sum(map(len, read)), "whole documents" if together else "the same text on one side"
-    return TaggedSplit(drawn, f"Held out of {count:,} texts: {drawn.held_out}, {how}.")
+    parts = parts_of_files(names, read, amounts, "texts, of which one is kept for training")
+    return ExampleSplit(parts, "texts", "whole documents" if together else "the same text on one side")
 
 
 def _texts(file: TaggedTexts) -> list[Example]:

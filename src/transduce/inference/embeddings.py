@@ -9,7 +9,7 @@ from typing import Any
 
 from transduce.data.columns import Columns
 from transduce.inference.batch_predictor import outputs_of
-from transduce.inference.prediction import Prediction, cut_details
+from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
 
@@ -25,7 +25,7 @@ class EmbeddingPrediction(Prediction):
 
     def details(self) -> dict[str, Any]:
         """The numbers, and how much was read of a text that was cut."""
-        return {"vector": list(self.vector), **cut_details(self)}
+        return {"vector": list(self.vector), **super().details()}
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from transduce.data.columns import Columns
 from transduce.data.columns.protocols import TextCut
 from transduce.inference.batch_predictor import outputs_of
-from transduce.inference.prediction import Prediction, cut_details
+from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
 
@@ -39,7 +39,7 @@ class LabelPrediction(Prediction):
 
     def details(self) -> dict[str, Any]:
         """The probability of each label, and how much was read of a text that was cut."""
-        return {"probabilities": self.probabilities, **cut_details(self)}
+        return {"probabilities": self.probabilities, **super().details()}
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

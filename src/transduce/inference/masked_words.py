@@ -8,13 +8,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from transduce.core.padded import Padded
 from transduce.data.columns import Columns
 from transduce.data.columns.masked_text import MaskedText
-from transduce.inference.batch_predictor import counting, predict_in_batches
+from transduce.inference.batch_predictor import outputs_of
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.search.settings import Search
@@ -52,16 +51,12 @@ class MaskedWordPredictor:
         """One a text, in their order; each mask is filled by itself, and a text without one stays as it is. Of a
         single mask, `alternatives` are the words that are likeliest there.
         """
-        marked = self.reads.encode(texts)
-        arrays, rows = [np.asarray(row, np.int32) for row in marked], [self.reads.pieces_of(row) for row in marked]
 
         def run(inputs: Any) -> list[_Filled]:
             return self._likeliest(model, inputs.pieces)
 
-        found = predict_in_batches(
-            model, arrays, self.reads.collate, run, map(len, arrays), batch_size, counting(advance)
-        )
-        return [self._prediction(*each) for each in zip(texts, rows, found, strict=True)]
+        found, _ = outputs_of(model, self.reads, texts, run, batch_size, advance)  # nothing is cut
+        return [self._prediction(*each) for each in zip(texts, found, strict=True)]
 
     def _likeliest(self, model: Any, pieces: Padded) -> list[_Filled]:
         hidden_BS = (pieces.values == self.tokenizer.mask) & pieces.mask()
@@ -72,44 +67,38 @@ class MaskedWordPredictor:
         parts = zip(best.indices.split(counts), best.values.split(counts), strict=True)
         return [_Filled(ids.tolist(), values.tolist()) for ids, values in parts]
 
-    def _prediction(self, text: str, row: Sequence[int], filled: _Filled) -> Prediction:
+    def _prediction(self, text: str, filled: _Filled) -> Prediction:
         if not filled.ids:
             return Prediction(text, text, 0.0, 0.0, (), ())
-        best = self._with(text, row, filled, 0)
-        if len(filled.ids) > 1:
-            return best
-        return replace(
-            best, alternatives=tuple(self._with(text, row, filled, rank) for rank in range(len(filled.ids[0])))
-        )
+        ranks = range(len(filled.ids[0]) if len(filled.ids) == 1 else 1)
+        best, *others = (self._with(text, filled, rank) for rank in ranks)
+        return replace(best, alternatives=(best, *others)) if others else best
+
+    def _with(self, text: str, filled: _Filled, rank: int) -> Prediction:
+        """With the word of this rank in the place of each mask."""
+        words = [ids[rank] for ids in filled.ids]
+        each = tuple(values[rank] for values in filled.log_probabilities)
+        tokens = tuple(self.tokenizer.tokens(words))
+        return Prediction(text, self._filled_in(text, words), sum(each), sum(each), tokens, each)
 
     def _filled_in(self, text: str, words: Sequence[int]) -> str:
-        """The text as it came, but for its masks; a piece that goes on with a word stands right behind it."""
-        before, *parts = text.split(self._mask)
+        """The text as it came, but for its masks; what goes on with a word stands right behind it."""
+        (mask,) = self.tokenizer.tokens([self.tokenizer.mask])
+        done, *parts = text.split(mask)
         for word, part in zip(words, parts, strict=True):
-            (name,) = self.tokenizer.tokens([word])
-            shown = self._shown[word].removeprefix("##")
-            before = (before.rstrip(" ") if name.startswith("##") else before) + shown + part
-        return before
+            written = self._written[word]
+            done = (done if written.startswith(" ") else done.rstrip(" ")) + written.strip() + part
+        return done
 
     @cached_property
-    def _mask(self) -> str:
-        return self.tokenizer.tokens([self.tokenizer.mask])[0]
-
-    @cached_property
-    def _shown(self) -> list[str]:
-        """What each token writes, without spaces around."""
-        return [self.tokenizer.decode([index]).strip() for index in range(self.tokenizer.size)]
+    def _written(self) -> list[str]:
+        """What each token writes behind a word: a space first where it begins another."""
+        ids = self.tokenizer.encode(["a"])[0][:1]
+        before = len(self.tokenizer.decode(ids))
+        return [self.tokenizer.decode([*ids, index])[before:] for index in range(self.tokenizer.size)]
 
     @cached_property
     def _unwritten(self) -> list[int]:
         """Special tokens, and those that write nothing."""
-        empty = [index for index, shown in enumerate(self._shown) if not shown]
+        empty = [index for index, written in enumerate(self._written) if not written.strip()]
         return sorted({*self.tokenizer.special.values(), *empty})
-
-    def _with(self, text: str, row: Sequence[int], filled: _Filled, rank: int) -> Prediction:
-        """With the word of this rank in the place of each mask."""
-        words = [ids[rank] for ids in filled.ids]
-        each = tuple(values[rank] for values in filled.log_probabilities)
-        return Prediction(
-            text, self._filled_in(text, words), sum(each), sum(each), tuple(self.tokenizer.tokens(words)), each
-        )

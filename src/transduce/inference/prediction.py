@@ -140,8 +140,8 @@ class Prediction:
         )
 
     def details(self) -> dict[str, Any]:
-        """What a kind of prediction tells besides, for JSON."""
-        return {}
+        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut."""
+        return {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
 
     def written_as(self, form: str) -> str:
         """The prediction as a further format of `transduce predict --format` has it.
@@ -169,7 +169,8 @@ class Prediction:
         for each in values["nbest"]:
             del each["source"]
         left_out = ("alternatives", "attend", "picture", "cut", *(["unseen"] if self.unseen is None else []))
-        return {name: value for name, value in values.items() if name not in left_out and value != []}
+        kept = {name: value for name, value in values.items() if name not in left_out and value != []}
+        return {**kept, **self.details()}
 
 
 def empty_prediction(text: str) -> Prediction:
@@ -207,12 +208,6 @@ def cut_line(count: int, texts: int, room: int) -> str:
     """What to tell of `count` of so many texts, of which the model has room for so many tokens."""
     were = "was" if count == 1 else "were"
     return f"{count:,} of {texts:,} texts {were} cut to {room:,} tokens, the most that this model reads."
-
-
-def cut_details(prediction: Prediction) -> dict[str, Any]:
-    """Of a text that was cut, how many tokens it has, and how many of them were read, for JSON."""
-    cut = prediction.cut
-    return {} if cut is None else {"cut": {"tokens": cut.tokens, "read": cut.read}}
 
 
 def unfinished_line(count: int) -> str:

@@ -168,6 +168,14 @@ class ForeignTensors:
         self._missing.append(names[0])
         return Tensor()
 
+    def names(self) -> list[str]:
+        """Of all tensors, in order."""
+        return sorted(self._found)
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """A tensor that the folder leaves out, as it is always the same."""
+        self._found[name] = tensor
+
     def spare(self, *names: str) -> None:
         """These say again what another tensor says, where they are there."""
         self._taken.update(names)

@@ -49,7 +49,7 @@ def read_bart(folder: ForeignFolder) -> tuple[dict[str, Any], Weights]:
     weights: Weights = {}
     for side in ("encoder", "decoder"):
         for layer in range(table[f"{side}_layers"]):
-            _layer(tensors, weights, side, layer)
+            take_layer(tensors, weights, side, layer)
         if kind in PRE:
             affine(tensors, weights, f"model.{side}.layer_norm", f"{side}.norm")
         if kind in ("bart", "mbart"):
@@ -95,7 +95,8 @@ def _settings(folder: ForeignFolder, kind: str) -> dict[str, Any]:
     }
 
 
-def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> None:
+def take_layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> None:
+    """Puts a layer of the encoder or the decoder among the weights."""
     theirs, ours = f"model.{side}.layers.{layer}", f"{side}.blocks.{layer}"
     _attention(tensors, weights, f"{theirs}.self_attn", f"{ours}.self_attention")
     affine(tensors, weights, f"{theirs}.self_attn_layer_norm", f"{ours}.self_residual.norm")

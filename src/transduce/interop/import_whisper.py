@@ -31,7 +31,7 @@ from transduce.data.speech.log_mel import FRAMES, RATE
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.ctranslate2_weights import ctranslate2_specification, read_ctranslate2
 from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors, check_memory
-from transduce.interop.import_bart import ACTIVATIONS, Weights, affine
+from transduce.interop.import_bart import ACTIVATIONS, Weights, affine, take_layer
 from transduce.interop.import_columns import HOW
 from transduce.interop.import_tokenizer import LARGEST, filled, json_of
 from transduce.interop.imported_file import imported_file
@@ -212,12 +212,13 @@ def _model(tensors: ForeignTensors, sizes: WhisperSizes) -> tuple[dict[str, Any]
         output := tensors.take("proj_out.weight"), weights["target_embedding.weight"]
     ):
         weights["output.weight"], table["tied"] = output, "none"
+    _with_key_biases(tensors)
     for number in (0, 1):
         affine(tensors, weights, f"model.encoder.conv{number + 1}", f"source_embedding.convolutions.{number}")
     for side in ("encoder", "decoder"):
         table[f"{side}_layers"] = max(1, tensors.count(f"model.{side}.layers."))
         for layer in range(table[f"{side}_layers"]):
-            _layer(tensors, weights, side, layer)
+            take_layer(tensors, weights, side, layer)
         affine(tensors, weights, f"model.{side}.layer_norm", f"{side}.norm")
     encoded_TD, written_TD = (tensors.take(f"model.{side}.embed_positions.weight") for side in ("encoder", "decoder"))
     tensors.finish()
@@ -245,25 +246,13 @@ def _model(tensors: ForeignTensors, sizes: WhisperSizes) -> tuple[dict[str, Any]
     }, weights
 
 
-def _layer(tensors: ForeignTensors, weights: Weights, side: str, layer: int) -> None:
-    theirs, ours = f"model.{side}.layers.{layer}", f"{side}.blocks.{layer}"
-    _attention(tensors, weights, f"{theirs}.self_attn", f"{ours}.self_attention")
-    affine(tensors, weights, f"{theirs}.self_attn_layer_norm", f"{ours}.self_residual.norm")
-    if side == "decoder":
-        _attention(tensors, weights, f"{theirs}.encoder_attn", f"{ours}.cross_attention")
-        affine(tensors, weights, f"{theirs}.encoder_attn_layer_norm", f"{ours}.cross_residual.norm")
-    affine(tensors, weights, f"{theirs}.fc1", f"{ours}.feed_forward.inner")
-    affine(tensors, weights, f"{theirs}.fc2", f"{ours}.feed_forward.outer")
-    affine(tensors, weights, f"{theirs}.final_layer_norm", f"{ours}.feed_forward_residual.norm")
-
-
-def _attention(tensors: ForeignTensors, weights: Weights, theirs: str, ours: str) -> None:
-    affine(tensors, weights, f"{theirs}.q_proj", f"{ours}.query")
-    affine(tensors, weights, f"{theirs}.out_proj", f"{ours}.output")
-    bias, key_bias = tensors.take(f"{theirs}.v_proj.bias"), f"{theirs}.k_proj.bias"
-    keys = tensors.take(key_bias) if key_bias in tensors else torch.zeros_like(bias)
-    weights[f"{ours}.key_value.weight"] = torch.cat([tensors.take(f"{theirs}.{each}_proj.weight") for each in "kv"])
-    weights[f"{ours}.key_value.bias"] = torch.cat([keys, bias])
+def _with_key_biases(tensors: ForeignTensors) -> None:
+    """Biases of 0 for keys, which have none."""
+    for name in tensors.names():
+        if name.endswith("k_proj.weight"):
+            bias = name.replace("weight", "bias")
+            if bias not in tensors:
+                tensors.add(bias, torch.zeros(len(tensors.take(name))))
 
 
 def _prompt(path: Path, languages: Languages, multilingual: bool) -> tuple[list[str], list[str]]:

@@ -4,11 +4,12 @@ Shapes: V vocabulary, D model width.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -60,18 +61,15 @@ CHECKPOINTS = (
 class Imported:
     """A model file of ours, and what it came from.
 
-    kind: of the format, for people. has_engine: whether something here runs the original. is_encoder: it reads texts
-        and writes none. is_decoder: it goes on with texts. is_speech: it hears recordings. notes: what is to be told.
+    kind: of the format, for people. compares: what it is compared as with its original, as a translator, an encoder, a
+        decoder or a recognizer of speech; "" = nothing here runs the original. notes: what is to be told.
     """
 
     file: ModelFile
     kind: str
     path: Path
     languages: Languages
-    has_engine: bool = True
-    is_encoder: bool = False
-    is_decoder: bool = False
-    is_speech: bool = False
+    compares: Literal["translator", "encoder", "decoder", "speech", ""] = "translator"
     notes: tuple[str, ...] = ()
 
 
@@ -102,7 +100,7 @@ def read_foreign(
             "Marian",
             path,
             languages,
-            has_engine=False,
+            compares="",
         )
     if path.is_file():
         raise InputError(_no_folder(path))
@@ -121,38 +119,41 @@ def read_foreign(
         return _one_sided(folder, kind, name, pairs)
     if kind == "whisper":
         return _whisper(path, folder, languages, name)
-    try:
+    with _shapes_told(path):
         table, weights = KINDS[kind](folder)
-    except (IndexError, RuntimeError) as error:
-        raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
     columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
     file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
     return Imported(file, f"Hugging Face {kind}", path, languages)
 
 
+@contextmanager
+def _shapes_told(path: Path) -> Iterator[None]:
+    """What torch says of tensors of other shapes as an InputError."""
+    try:
+        yield
+    except (IndexError, RuntimeError) as error:
+        raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
+
+
 def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
     """An encoder or a decoder."""
     reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind)
-    try:
+    with _shapes_told(folder.path):
         file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
-    except (IndexError, RuntimeError) as error:
-        raise InputError(f"{folder.path}: its tensors do not have the shapes of such a model: {error}.") from error
-    roles = {"is_encoder": reads, "is_decoder": not reads}
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), **roles, notes=tuple(notes))
+    compares: Literal["encoder", "decoder"] = "encoder" if reads else "decoder"
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, tuple(notes))
 
 
 def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, name: str) -> Imported:
     """folder: of Hugging Face; None = it is CTranslate2's."""
     origin, by = provenance(path, "whisper"), "CTranslate2" if folder is None else "Hugging Face"
-    try:
+    with _shapes_told(path):
         file, notes = (
             read_whisper_ctranslate2(path, languages, name, origin)
             if folder is None
             else read_whisper(folder, languages, name, origin)
         )
-    except (IndexError, RuntimeError) as error:
-        raise InputError(f"{path}: its tensors do not have the shapes of such a model: {error}.") from error
-    return Imported(file, f"{by} whisper", path, languages, is_speech=True, notes=tuple(notes))
+    return Imported(file, f"{by} whisper", path, languages, "speech", tuple(notes))
 
 
 def _no_folder(path: Path) -> str:

@@ -22,7 +22,7 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.formats import format_name, format_of, is_table
-from transduce.data.hold_out import HELD_OUT, TEST, TRAIN, VALIDATION, HoldOut, check_drawn_once, digest, part_of
+from transduce.data.hold_out import HELD_OUT, TRAIN, HoldOut, check_drawn_once, digest, part_of
 from transduce.data.input_file import InputFile
 from transduce.data.labelled import (
     SEPARATOR,
@@ -33,7 +33,7 @@ from transduce.data.labelled import (
     has_labels,
     read_labelled,
 )
-from transduce.data.labelled_hold_out import LabelledSplit, split_labelled
+from transduce.data.labelled_hold_out import ExampleSplit, split_labelled
 from transduce.data.pairs.pair_groups import Parts
 from transduce.data.remote import located
 from transduce.data.store import Store
@@ -118,9 +118,9 @@ class ClassificationData(Config):
         """Whether each example is a pair of texts."""
         return self.train[0].pair
 
-    def split(self) -> LabelledSplit | None:
+    def split(self) -> ExampleSplit | None:
         """Where each training example belongs; None where none is held out. Raises InputError as `split_labelled`."""
-        if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
+        if self.hold_out is None or not self.hold_out.draws:
             return None
         return split_labelled(self.train, Path(self.root), self.hold_out, self.labels)
 
@@ -305,10 +305,9 @@ class Classification(LabelTask):
             weights.append(weight * of_labels[found])
         return rows, np.concatenate(labels), np.concatenate(weights)
 
-    def _drawn(self, split: LabelledSplit | None, cache: Path) -> dict[str, Dataset]:
+    def _drawn(self, split: ExampleSplit | None, cache: Path) -> dict[str, Dataset]:
         """The parts that were drawn, by name."""
-        parts = {"validation": VALIDATION, HELD_OUT: TEST}
-        wanted = {name: part for name, part in parts.items() if split and split.count(part)}
+        wanted = split.held_out_parts if split else {}
         return {name: self._held_out(self.data.corpora(), cache, part) for name, part in wanted.items()}
 
     def _store(self, corpora: list[Corpus], filters: FilterConfig, cache: Path, part: int = TRAIN) -> Store:

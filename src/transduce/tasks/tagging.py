@@ -19,8 +19,9 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.files import suffix_of
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
-from transduce.data.hold_out import HELD_OUT, TEST, TRAIN, VALIDATION, HoldOut, check_drawn_once, digest
+from transduce.data.hold_out import HELD_OUT, TRAIN, HoldOut, check_drawn_once, digest
 from transduce.data.input_file import InputFile
+from transduce.data.labelled_hold_out import ExampleSplit
 from transduce.data.store import Store
 from transduce.data.structures.label_schemes import Scheme
 from transduce.data.structures.word_units import Unit, units_of
@@ -35,7 +36,7 @@ from transduce.data.tagged import (
     read_tagged,
     unseen_labels,
 )
-from transduce.data.tagged_hold_out import TaggedSplit, split_tagged
+from transduce.data.tagged_hold_out import split_tagged
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.word_labels import WordLabelPredictor
 from transduce.models.protocols import LabelsWords
@@ -112,9 +113,9 @@ class TaggingData(Config):
             raise ValueError('segmented = true: characters have the labels B, M, E, S; leave out "unit" and "scheme"')
         return self
 
-    def split(self, texts: Sequence[TaggedTexts]) -> TaggedSplit | None:
+    def split(self, texts: Sequence[TaggedTexts]) -> ExampleSplit | None:
         """Where each text of the training files belongs; None where none is held out. Raises as `split_tagged`."""
-        if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
+        if self.hold_out is None or not self.hold_out.draws:
             return None
         return split_tagged(", ".join(file.file for file in self.train), texts, self.hold_out)
 
@@ -126,7 +127,7 @@ class TaggingData(Config):
         """The texts of the training files that belong to a part. Raises InputError as `split_tagged`."""
         if (split := self.split(texts)) is None:
             return list(texts) if part == TRAIN else []
-        return [file.only(parts == part) for file, parts in zip(texts, split.drawn.parts, strict=True)]
+        return [file.only(parts == part) for file, parts in zip(texts, split.parts, strict=True)]
 
     @property
     def cut(self) -> Unit:
@@ -224,7 +225,7 @@ class Tagging(LabelTask):
         data = self.data
         texts = every(self._read, data.train)
         if (split := data.split(texts)) is not None:
-            tell(split.report)
+            tell(split.report())
         corpora, totals = [], Counter[str]()
         for file, read in zip(data.train, data.part(texts), strict=True):
             store = self._store([file], [read], data.filters, cache, _drawn_as(split, TRAIN))
@@ -316,11 +317,10 @@ class Tagging(LabelTask):
         return self._dataset(str(file.paths(self.root)[0]), [file], [read], cache, tell, {})
 
     def _drawn(
-        self, texts: Sequence[TaggedTexts], split: TaggedSplit | None, cache: Path, tell: Tell
+        self, texts: Sequence[TaggedTexts], split: ExampleSplit | None, cache: Path, tell: Tell
     ) -> dict[str, Dataset]:
         """The parts that were drawn, by name."""
-        parts = {"validation": VALIDATION, HELD_OUT: TEST}
-        wanted = {name: part for name, part in parts.items() if split and split.drawn.count(part)}
+        wanted = split.held_out_parts if split else {}
         return {
             name: self._dataset(name, self.data.train, self.data.part(texts, part), cache, tell, _drawn_as(split, part))
             for name, part in wanted.items()
@@ -341,6 +341,6 @@ class Tagging(LabelTask):
         return Dataset(self._store(files, read, NO_LIMITS, cache, part), texts)
 
 
-def _drawn_as(split: TaggedSplit | None, part: int) -> dict[str, Any]:
+def _drawn_as(split: ExampleSplit | None, part: int) -> dict[str, Any]:
     """What tells the texts of a part, for the cache."""
-    return {} if split is None else {"part": [digest(each, part) for each in split.drawn.parts]}
+    return {} if split is None else {"part": [digest(each, part) for each in split.parts]}

@@ -84,7 +84,6 @@ class MaskedText(Tokens):
     def collate(self, rows: Sequence[Ids]) -> Any:
         """`WordsOfText`."""
         size, before, behind = self.tokenizer.size, len(self.opening), len(self.closed([])) - len(self.opening)
-        rows = [self.fitted(row) for row in rows]
         words = [np.cumsum(np.asarray(row, np.int64) >= size) - 1 for row in rows]
         around = [np.pad(each, (before, behind), constant_values=-1).astype(np.int32) for each in words]
         pieces = [np.asarray(self.pieces_of(self.closed(row.tolist())), np.int32) for row in rows]

@@ -60,7 +60,7 @@ class PairData(Config):
 
     def split(self) -> Split | None:
         """Where each training pair belongs; None where none is held out."""
-        if self.hold_out is None or not (self.hold_out.validation or self.hold_out.test):
+        if self.hold_out is None or not self.hold_out.draws:
             return None
         return split_pairs(self.corpora(), Path(self.root), self.hold_out)
 

@@ -160,15 +160,15 @@ class Tokenizer:
     def encode_words(self, texts: Sequence[str], masked: bool = False) -> list[list[list[int]]]:
         """The same, word by word: of each part that is cut into tokens by itself, and of each added token.
 
-        masked: the name of the mask is the mask; those of other special tokens read as unknown.
+        masked: the name of the mask in a text is the mask.
 
         Raises: as `encode`.
         """
-        listed, inner = list(texts), self._finding_special if masked else self._inner
+        listed, inner = list(texts), self._finding_masks if masked else self._inner
         with as_our_errors(listed):
             encoded = inner.encode_batch(listed, add_special_tokens=False)
-        read = self._but_masks if masked else self._only_text
-        words = (zip(encoding.word_ids, read(encoding.ids), strict=True) for encoding in encoded)
+        silent = self._silent - {self.mask} if masked else self._silent
+        words = (self._words(encoding.word_ids, encoding.ids, silent) for encoding in encoded)
         return [[[index for _, index in word] for _, word in groupby(each, itemgetter(0))] for each in words]
 
     def with_added(self, tokens: Iterable[str]) -> "Tokenizer":
@@ -262,11 +262,16 @@ class Tokenizer:
         return [b"" if name is None else spell[kind](name) for name in names]
 
     @cached_property
-    def _finding_special(self) -> "Inner":
-        """The same, to which the name of a special token in a text is that token."""
+    def _finding_masks(self) -> "Inner":
+        """The same, to which the name of the mask in a text is the mask."""
         from tokenizers import Tokenizer as Inner
 
-        return Inner.from_str(self.to_json())
+        table = json.loads(self.to_json())
+        for token in table["added_tokens"]:
+            token["special"] = token["special"] and token["id"] != self.mask
+        inner = Inner.from_str(json.dumps(table, ensure_ascii=False))
+        inner.encode_special_tokens = True
+        return inner
 
     def offsets(self, text: str, masked: bool = False) -> list[tuple[int, int]]:
         """For each token of `text`, the characters [first, last) of `text` that it came from.
@@ -276,7 +281,7 @@ class Tokenizer:
         The "▁" put before a text that begins with punctuation shares the offsets of its first character.
         """
         with as_our_errors([text]):
-            inner = self._finding_special if masked else self._inner
+            inner = self._finding_masks if masked else self._inner
             (encoding,) = inner.encode_batch([text], add_special_tokens=False)  # other threads go on meanwhile
         return list(encoding.offsets)
 
@@ -309,22 +314,24 @@ class Tokenizer:
         """No text can spell pad, start, end or a further special token, also where whole words are looked up."""
         if self._silent.isdisjoint(ids):
             return ids
-        if self.unknown == ABSENT:
-            return [piece for index in ids for piece in self._as_text(index)]
-        return [self.unknown if index in self._silent else index for index in ids]
+        return [piece for index in ids for piece in self._as_text(index, self._silent)]
 
-    def _but_masks(self, ids: list[int]) -> list[int]:
-        """Masks stay, and other special tokens are unknown."""
-        others = self._silent - {self.mask}
-        return [max(0, self.unknown) if index in others else index for index in ids]
+    def _words(self, words: Sequence[int | None], ids: Sequence[int], silent: set[int]) -> list[tuple[int | None, int]]:
+        """The word of each piece, and the piece, those of `silent` as text."""
+        pairs = zip(words, ids, strict=True)
+        if silent.isdisjoint(ids):
+            return list(pairs)
+        return [(word, piece) for word, index in pairs for piece in self._as_text(index, silent)]
 
-    def _as_text(self, index: int) -> list[int]:
-        """The token itself; of one that no text spells, the characters of its name."""
-        if index not in self._silent:
+    def _as_text(self, index: int, silent: set[int]) -> list[int]:
+        """The token itself; of one that no text spells, the unknown one, or else the characters of its name."""
+        if index not in silent:
             return [index]
+        if self.unknown != ABSENT:
+            return [self.unknown]
         letters = list(str(self._inner.id_to_token(index)))
         encoded = self._inner.encode_batch_fast(letters, add_special_tokens=False)
-        return [piece for encoding in encoded for piece in encoding.ids if piece not in self._silent]
+        return [piece for encoding in encoded for piece in encoding.ids if piece not in silent]
 
 
 def _decomposes(inner: "Inner") -> bool:

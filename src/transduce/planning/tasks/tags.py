@@ -144,13 +144,12 @@ class TagFacts:
         ]
 
 
-def tag_facts(file: TaggedFile, unit: Unit) -> TagFacts:
-    """The facts of a file.
+def tag_facts(file: TaggedFile, read: TaggedTexts) -> TagFacts:
+    """The facts of what was read of a file.
 
     Raises:
-        InputError: what `read_tagged` refuses; fewer than 2 labels or 20 texts.
+        InputError: fewer than 2 labels or 20 texts.
     """
-    read = read_tagged(file, Path(), unit)
     if len(read.examples) < FEWEST:
         raise InputError(
             f"{file.file}: expected at least {FEWEST} texts, with an empty line between; found {len(read.examples):,}."
@@ -189,8 +188,14 @@ class TagsPlanner(EncoderPlanner):
 
     @cached_property
     def facts(self) -> TagFacts:
-        """Raises InputError as `tag_facts`."""
-        return tag_facts(TaggedFile.model_validate(self.inputs.train), self._unit)
+        """Raises InputError as `read_tagged` and `tag_facts`."""
+        file = TaggedFile.model_validate(self.inputs.train)
+        split = self._unit == "split"
+        return tag_facts(file, read_tagged(file, Path(), "split") if split else self._read_as_words)
+
+    @cached_property
+    def _read_as_words(self) -> TaggedTexts:
+        return read_tagged(TaggedFile.model_validate(self.inputs.train), Path(), "word")
 
     @cached_property
     def _unit(self) -> Unit:
@@ -204,8 +209,9 @@ class TagsPlanner(EncoderPlanner):
     @cached_property
     def _punctuation_is_apart(self) -> bool:
         """Whether marks such as commas are words of their own in the file, as they are not in raw text."""
-        read = read_tagged(TaggedFile.model_validate(self.inputs.train), Path(), "word")
-        words = Counter(word for _, text, _ in islice(read.examples, SAMPLED) for word in text.split(" "))
+        words = Counter(
+            word for _, text, _ in islice(self._read_as_words.examples, SAMPLED) for word in text.split(" ")
+        )
         apart = sum(count for word, count in words.items() if word in MARKS)
         glued = sum(count for word, count in words.items() if len(word) > 1 and word[-1] in GLUED)
         return apart >= APART * words.total() and glued < GLUED_SHARE * words.total()
