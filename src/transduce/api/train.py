@@ -144,8 +144,9 @@ def train(
         validation, test: without a recipe: held-out pairs, as `source` or `data` names those to train on; of two files,
             both paths in a tuple. None = some of the training pairs, which are not trained on.
         task: without a recipe: "classification" (texts with labels), "tagging" (words with labels), "extractive_qa"
-            (questions on texts), "speech_recognition", "language_modelling" or "translation" (pairs of texts). None =
-            as the files look; examples that a program holds are pairs.
+            (questions on texts), "speech_recognition", "language_modelling" or "masked_language_modelling" (text
+            alone), or "translation" (pairs of texts). None = as the files look; examples that a program holds are
+            pairs.
         time: without a recipe: what training and tests may take, such as "2h" or "90m". None = as long as the data
             deserves, an hour at most.
         overrides: keys of the recipe, such as {"training.updates": 2000}.

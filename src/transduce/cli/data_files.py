@@ -61,7 +61,7 @@ Task = Annotated[
     typer.Option(
         help="What to learn from a file, where it is not recognised: classification (texts with labels), tagging "
         "(words with labels), extractive_qa (questions on texts), speech_recognition (recordings and what is said), "
-        "language_modelling (text alone) or translation (pairs of texts)."
+        "language_modelling or masked_language_modelling (text alone), or translation (pairs of texts)."
     ),
 ]
 Start = Annotated[

@@ -35,7 +35,7 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="MODEL|search.KEY=VALUE",
-            help="A run directory or a model file. Several are used as an ensemble. Sound files behind it are its "
+            help="A run directory or a model file. Several are used as an ensemble. Sound files named after it are its "
             "inputs. search.KEY=VALUE sets any key of search, such as search.beam=5.",
         ),
     ],
