@@ -19,6 +19,9 @@ VARIANTS = {  # of x86 processors, slowest first; which of them a machine can ru
     "avx512": AVX512,
     "amx": [*AVX512, "-mamx-tile", "-mamx-int8"],
 }
+QUIET = ["-fno-trapping-math", "-fno-math-errno"]
+"""Nobody asks for the processor's floating-point exceptions. Values stay the same, but where a loop chooses between two
+numbers, both may be computed, so that it becomes vector instructions: e^x then takes a sixth of the time."""
 STABLE = "cp311"  # kernels use Python's stable interface, so one wheel serves this version and all later ones
 stable = not sysconfig.get_config_var("Py_GIL_DISABLED")  # which a build without the interpreter's lock has not
 
@@ -48,7 +51,7 @@ def kernels(
         depends=[str(path) for path in sorted(Path(folder).glob("*.h"))],
         define_macros=[("MODULE", variant), *([("Py_LIMITED_API", "0x030B0000")] if stable else [])],
         py_limited_api=stable,
-        extra_compile_args=["-std=c++17", "-O3", "-fopenmp", *flags],
+        extra_compile_args=["-std=c++17", "-O3", "-fopenmp", *QUIET, *flags],
         extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],  # without symbols that only debuggers read
         optional=optional,
     )

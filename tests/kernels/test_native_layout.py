@@ -36,7 +36,7 @@ DOCTORED = {
     "one field less": ("STRUCTS", "Wanted", "start end beam nbest barred:Barred"),
     "two fields in another order": ("STRUCTS", "Places", layout.STRUCTS["Places"].replace("key value", "value key")),
     "a struct more": ("STRUCTS", "Edge", "source target"),
-    "one argument more": ("FUNCTIONS", "linear", "pppii"),
+    "one argument more": ("FUNCTIONS", "linear", "pppiii"),
     "an argument of another kind": ("FUNCTIONS", "layer_norm", "pppppppif"),
     "a function more": ("FUNCTIONS", "softmax", "pi"),
 }
@@ -57,7 +57,7 @@ def test_kernels_that_read_something_else_are_left_out_with_one_warning(
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("name", ["VERSION", "WIDE", "ROWS", "LOG_ROUNDING"])
+@pytest.mark.parametrize("name", ["VERSION", "WIDEST", "ROWS", "LOG_ROUNDING"])
 def test_another_number_counts_as_much(name: str, loaded_anew: pytest.MonkeyPatch) -> None:
     loaded_anew.setattr(layout, name, 99)
     with pytest.warns(RuntimeWarning, match=rf"\({name} is [\d.]+ in C\+\+, 99 in Python\)"):

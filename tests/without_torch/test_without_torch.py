@@ -29,6 +29,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "post, sinusoidal, one matrix": {"norm": "post", "tied": "all"},
     "pre, rotary": {"norm": "pre", "positions": "rotary", "tied": "output"},
     "post, learned": {"norm": "post", "positions": "learned", "max_length": 60},
+    "post, gelu": {"norm": "post", "activation": "gelu"},
+    "pre, swiglu": {"norm": "pre", "activation": "swiglu"},
     "pre, none, uneven sizes": {"norm": "pre", "positions": "none", "d_model": 18, "heads": 3, "encoder_layers": 1},
 }
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -166,7 +168,6 @@ def test_neither_torch_nor_pydantic_is_needed(path: Path) -> None:
     [
         ({"model": {"kind": "rnn", "hidden": 16, "d_model": 16}}, 'model.kind = "rnn": without torch, .* Transformers'),
         ({"model": {**SIZES, "norm_kind": "rms"}}, "model.norm_kind = 'rms': the kernels do not have it"),
-        ({"model": {**SIZES, "activation": "gelu"}}, "model.activation = 'gelu'"),
         ({"model": {**SIZES, "positions": "alibi"}}, "model.positions = 'alibi': the kernels have none, sinusoidal"),
         ({"model": {**SIZES, "key_value_heads": 1}}, "model.key_value_heads = 1"),
         ({"model": {**SIZES, "query_key_norm": True}}, "model.query_key_norm = True"),
@@ -260,6 +261,7 @@ def test_attention_is_refused(tmp_path: Path) -> None:
         ({"d_model": 1 << 40}, "has shape"),
         ({"encoder_layers": 1 << 40}, "layers, but the file has"),
         ({"norm": "both"}, "model.norm: expected one of pre, post; got 'both'"),
+        ({"activation": "mish"}, "model.activation: expected one of relu, gelu, .*; got 'mish'"),
         ({"feed_forward": True}, "model.feed_forward: expected a whole number"),
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any, cast
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.modules.module import (
@@ -25,7 +26,7 @@ from transduce.kernels.matmul import Linear, Snapshot
 from transduce.kernels.native import decoder as native
 from transduce.kernels.native.linear import Packed
 from transduce.layers.block import Block
-from transduce.layers.feedforward import FeedForward
+from transduce.layers.feedforward import FeedForward, gelu_tanh, squared_relu
 from transduce.layers.norms import LayerNorm
 from transduce.layers.residual import Residual
 
@@ -37,12 +38,21 @@ SETTINGS = {
     FeedForward: ("activation",),
 }
 """For each kind of part, the attributes that determine its behaviour. After changing one, call `pack_all` again."""
+ACTIVATIONS = {
+    F.relu: "relu",
+    F.gelu: "gelu",
+    gelu_tanh: "gelu_tanh",
+    F.silu: "swish",
+    squared_relu: "squared_relu",
+    torch.sigmoid: "sigmoid",
+}
+"""The kernel's name of each activation of `transduce.layers.feedforward`."""
 
 
 def plain_blocks(blocks: Sequence[nn.Module]) -> list[Block] | None:
     """`blocks`, if all are equal, packed and made of supported parts; else None."""
     plain = [block for block in blocks if type(block) is Block and _is_plain(block)]
-    alike = len({(_settings(block), block.feed_forward.inner.out_features) for block in plain}) == 1
+    alike = len({(_settings(block), _hidden(block)) for block in plain}) == 1
     return plain if alike and len(plain) == len(blocks) else None
 
 
@@ -128,7 +138,8 @@ def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
     norm = cast(LayerNorm, first.self_residual.norm)
     pre, own = first.self_residual.placement == "pre", first.self_attention
     turns = own.positions.turns if isinstance(own.positions, Rotary) else None
-    return native.Blocks([_weights(block) for block in blocks], own.heads, pre, norm.eps, turns)
+    activation = ACTIVATIONS[first.feed_forward.activation]
+    return native.Blocks([_weights(block) for block in blocks], own.heads, pre, norm.eps, turns, activation)
 
 
 def norm_of(norm: nn.Module) -> native.Norm | None:
@@ -175,11 +186,17 @@ def _is_plain_attention(attention: MultiHeadAttention) -> bool:
 
 
 def _is_plain_feed_forward(layer: FeedForward, width: int) -> bool:
-    if not is_exactly(layer, FeedForward, "inner outer dropout") or type(layer.inner) is not Linear:
+    gated = layer.linear is not None
+    if not is_exactly(layer, FeedForward, "inner outer dropout" + " linear" * gated) or type(layer.inner) is not Linear:
         return False
     hidden = layer.inner.out_features
-    linear = _is_plain_linear(layer.inner, width, hidden) and _is_plain_linear(layer.outer, hidden, width)
-    return linear and is_exactly(layer.dropout, Dropout) and layer.activation is F.relu
+    return (
+        _is_plain_linear(layer.inner, width, hidden)
+        and (layer.linear is None or _is_plain_linear(layer.linear, width, hidden))
+        and _is_plain_linear(layer.outer, hidden, width)
+        and is_exactly(layer.dropout, Dropout)
+        and layer.activation in ACTIVATIONS
+    )
 
 
 def _is_plain_residual(residual: Residual, width: int) -> bool:
@@ -201,10 +218,15 @@ def _settings(block: Block) -> tuple[Any, ...]:
     return tuple((name, getattr(part, name)) for part in block.modules() for name in SETTINGS.get(type(part), ()))
 
 
+def _hidden(block: Block) -> tuple[int, bool]:
+    """The hidden width of the feed-forward, and whether it is gated."""
+    return block.feed_forward.inner.out_features, block.feed_forward.linear is not None
+
+
 def _products(block: Block) -> list[Linear | None]:
     own, cross, forward = block.self_attention, block.cross_attention, block.feed_forward
     crossing = [cross.query, cross.output] if cross else [None, None]
-    return [own.query, own.key_value, own.output, *crossing, forward.inner, forward.outer]
+    return [own.query, own.key_value, own.output, *crossing, forward.inner, forward.linear, forward.outer]
 
 
 def _residuals(block: Block) -> list[Residual | None]:
@@ -215,4 +237,4 @@ def _weights(block: Block) -> native.NativeBlock:
     packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
     own, cross, forward = (norm_of(each.norm) if each else None for each in _residuals(block))
     assert own and forward
-    return native.NativeBlock((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses may be None
+    return native.NativeBlock((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses or gates may be None

@@ -136,6 +136,7 @@ def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
         and _is_plain_embedding(output)
         and embedding.weight.shape == output.weight.shape
         and embedding.scaled
+        and decoder.embedding_norm is None
         and (is_exactly(norm, NoNorm) or is_plain_norm(norm, width))
         and type(positions) in (Sinusoidal, Learned, NoPositions)
         and "forward" not in vars(positions)
@@ -198,7 +199,7 @@ class FusedBlocks:
         kernel = self._kernel(stack, in_one_pass)
         if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((stack, stack.dropout))):
             return None
-        return stack.norm(kernel(stack.positions(embedded_BSD), real_BS))
+        return stack.norm(kernel(_entering(stack, embedded_BSD, 0, real_BS), real_BS))
 
     def step(
         self, stack: Stack, embedded_B1D: Tensor, past: State | None, sources: Sources | None
@@ -209,7 +210,7 @@ class FusedBlocks:
         kernel = self.decoder(stack, searching=past[0].length > 0)
         if kernel is None or not kernel.serves(embedded_B1D, past, sources):
             return None
-        x_B1D, state = kernel.step(stack.positions(embedded_B1D, past[0].length), past, sources)
+        x_B1D, state = kernel.step(_entering(stack, embedded_B1D, past[0].length), past, sources)
         return stack.norm(x_B1D), state
 
     def search(
@@ -250,4 +251,11 @@ class FusedBlocks:
 
 def _is_plain(stack: Stack) -> bool:
     """Whether the stack has no parts besides those of `Stack`."""
-    return is_exactly(stack, Stack, "positions dropout blocks norm") and "extend" not in vars(stack)
+    parts = "positions dropout blocks norm" + " embedding_norm" * (stack.embedding_norm is not None)
+    return is_exactly(stack, Stack, parts) and "extend" not in vars(stack)
+
+
+def _entering(stack: Stack, embedded_BTD: Tensor, offset: int, real_BT: Tensor | None = None) -> Tensor:
+    """What enters the first block (B, T, D); without dropout, as nothing trains."""
+    x_BTD: Tensor = stack.positions(embedded_BTD, offset)
+    return x_BTD if stack.embedding_norm is None else stack.embedding_norm(x_BTD, real_BT)

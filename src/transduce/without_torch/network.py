@@ -13,7 +13,7 @@ from transduce.core.errors import InputError
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import empty, zeros
 from transduce.kernels.native.beam import Writer
-from transduce.kernels.native.decoder import Blocks, NativeBlock, NativeRead, Norm
+from transduce.kernels.native.decoder import GATES, Blocks, NativeBlock, NativeRead, Norm
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.sinusoids import sinusoids, too_few, turns
 from transduce.without_torch.supported import EPSILON, Sizes
@@ -107,7 +107,8 @@ class Network:
         sizes = self.sizes
         layers = sizes.encoder_layers if side == "encoder" else sizes.decoder_layers
         blocks = [self._block(f"{side}.blocks.{layer}", cross=side == "decoder") for layer in range(layers)]
-        return Blocks(blocks, sizes.heads, sizes.pre, EPSILON, self._turns)
+        activation = GATES.get(sizes.activation, sizes.activation)
+        return Blocks(blocks, sizes.heads, sizes.pre, EPSILON, self._turns, activation)
 
     def _block(self, name: str, cross: bool) -> NativeBlock:
         own, forward = f"{name}.self_attention", f"{name}.feed_forward"
@@ -123,6 +124,7 @@ class Network:
             cross_query=self._product(f"{name}.cross_attention.query") if cross else None,
             cross_output=self._product(f"{name}.cross_attention.output") if cross else None,
             inner=self._product(f"{forward}.inner"),
+            inner_linear=self._product(f"{forward}.linear") if self.sizes.activation in GATES else None,
             outer=self._product(f"{forward}.outer"),
         )
 

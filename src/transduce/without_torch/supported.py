@@ -11,6 +11,7 @@ from transduce.core.earlier_names import current_names
 from transduce.core.errors import InputError
 from transduce.core.model_file import ColumnTables, check_weights
 from transduce.core.tensor_file import TensorInfo
+from transduce.kernels.native.decoder import GATES
 from transduce.kernels.sinusoids import BASE
 
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
@@ -21,7 +22,6 @@ PARTS = {
     "score": "scaled_dot",
     "normalizer": "softmax",
     "norm_kind": "layer",
-    "activation": "relu",
     "pattern": "full",
     "pointer": False,
     "ctc_weight": 0,
@@ -39,6 +39,7 @@ PARTS = {
     "zero_start": False,
 }
 """Settings of a model, with the one value that the kernels know."""
+PLAIN = ("relu", "gelu", "gelu_tanh", "swish", "squared_relu")  # activations of a feed-forward layer without gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Sizes:
     max_length: int
     pre: bool
     tied: str
+    activation: str
 
 
 def sizes_of(config: Mapping[str, Any], columns: ColumnTables) -> Sizes:
@@ -79,6 +81,7 @@ def sizes_of(config: Mapping[str, Any], columns: ColumnTables) -> Sizes:
         max_length=model.get("max_length", 1024),
         pre=model["norm"] == "pre",
         tied=model["tied"],
+        activation=model.get("activation", "relu"),
     )
 
 
@@ -129,6 +132,9 @@ def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
             return
     if type(model.get("max_length", 1)) is not int:
         yield f"{where}.max_length: expected a whole number; got {model['max_length']!r}."
+    activation = model.get("activation", "relu")
+    if activation not in (*PLAIN, *GATES):
+        yield f"{where}.activation: expected one of {', '.join((*PLAIN, *GATES))}; got {activation!r}."
     for name, known in (("norm", ("pre", "post")), ("tied", ("all", "output", "input", "none"))):
         if model.get(name) not in known:
             yield f"{where}.{name}: expected one of {', '.join(known)}; got {model.get(name)!r}."
@@ -183,6 +189,8 @@ def _block_shapes(sizes: Sizes, cross: bool) -> Iterator[tuple[str, tuple[int, .
         yield from _weight_and_bias(f"{attention}.key_value", (2 * width, width))
         yield from _weight_and_bias(f"{attention}.output", (width, width))
     yield from _weight_and_bias("feed_forward.inner", (sizes.hidden, width))
+    if sizes.activation in GATES:
+        yield from _weight_and_bias("feed_forward.linear", (sizes.hidden, width))
     yield from _weight_and_bias("feed_forward.outer", (width, sizes.hidden))
     for residual in ("self_residual", "cross_residual", "feed_forward_residual"):
         if cross or residual != "cross_residual":

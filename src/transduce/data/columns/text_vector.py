@@ -29,7 +29,10 @@ class TextVector(Vectors):
 
     def decode(self, ids: Any) -> str:
         """The numbers as JSON, as short as they can be read back in fp32."""
-        return json.dumps([float(str(each)) for each in np.asarray(ids, np.float32).reshape(-1)])
+        vector_H = np.asarray(ids, np.float32).reshape(-1)
+        if not np.isfinite(vector_H).all():
+            return json.dumps(vector_H.tolist())
+        return f"[{', '.join(map(str, vector_H))}]"
 
     def tokens(self, ids: Any) -> list[str]:
         """None: a vector has no tokens."""

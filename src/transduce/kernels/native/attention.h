@@ -110,17 +110,20 @@ inline void weigh(float* alpha_S, float scale, const Allowed& allowed, Index b, 
     for (Index s = 0; s < wide; ++s) alpha_S[s] *= inverse;
 }
 
-// What one head of one example needs in both passes.
+// What one head of one example needs in both passes. `fit` takes it to other sizes; no allocation if they are no greater.
 struct Head {
-    explicit Head(const Sizes& sizes)
-        : wide_keys(padded(sizes.keys)),
-          scale(1 / std::sqrt(static_cast<float>(sizes.width))),
-          query_TE(sizes.queries * padded(sizes.width)),
-          key_SE(sizes.keys * padded(sizes.width)),
-          value_SE(sizes.keys * padded(sizes.width)),
-          key_ES(sizes.width * wide_keys),
-          alpha_TS(sizes.queries * wide_keys),
-          through_TE(std::max(sizes.queries, sizes.keys) * padded(sizes.width)) {}
+    explicit Head(const Sizes& sizes) { fit(sizes); }
+
+    void fit(const Sizes& sizes) {
+        wide_keys = padded(sizes.keys);
+        scale = 1 / std::sqrt(static_cast<float>(sizes.width));
+        query_TE.resize(sizes.queries * padded(sizes.width));
+        key_SE.resize(sizes.keys * padded(sizes.width));
+        value_SE.resize(sizes.keys * padded(sizes.width));
+        key_ES.resize(sizes.width * wide_keys);
+        alpha_TS.resize(sizes.queries * wide_keys);
+        through_TE.resize(std::max(sizes.queries, sizes.keys) * padded(sizes.width));
+    }
 
     Index wide_keys;
     float scale;

@@ -118,5 +118,5 @@ def _fields(writer: Writer) -> tuple[Any, ...]:
     """`Writer` of `member.h`."""
     decoder = writer.decoder
     tables = (writer.embedding_VD, writer.position_TD, writer.turn_TE, *(writer.norm or (None, None)))
-    sizes = (writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, int(decoder.pre), decoder.count)
-    return *tables, *writer.output.struct.fields, *sizes
+    kind = int(decoder.pre), decoder.activation, decoder.count
+    return *tables, *writer.output.struct.fields, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, *kind

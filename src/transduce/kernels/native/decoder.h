@@ -5,6 +5,8 @@
 //
 // Each hypothesis attends to the columns that are its past, wherever they stand in what its source's hypotheses share.
 //
+// The feed-forward is W2 a(W1 x), or gated: W2 (a(W1 x) * V x).
+//
 // Shapes: N hypotheses, B sources, D width, H heads, E = D / H, C columns, K new columns, T tokens of one hypothesis, S
 // source positions, F hidden width of the feed-forward.
 #pragma once
@@ -12,6 +14,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "activation.h"
+#include "attention.h"
 #include "linear.h"
 #include "norm.h"
 #include "numbers.h"
@@ -25,7 +29,7 @@ struct Norm {
 
 // A block's parameters, as `transduce.kernels.native.decoder` writes them one after the other.
 struct BlockWeights {
-    Weight query, key_value, output, cross_query, cross_output, inner, outer;
+    Weight query, key_value, output, cross_query, cross_output, inner, inner_linear, outer;
     Norm self_norm, cross_norm, forward_norm;
 };
 
@@ -42,6 +46,7 @@ struct BlockMemory {
 
 struct Step {
     Index rows, width, heads, hidden, pre;
+    Activation activation;
     double epsilon;
     const float* turn_TE;  // rotary positions; null = none
 };
@@ -137,7 +142,7 @@ inline void turn_heads(float* x, Index stride, const Index* position_N, const St
     }
 }
 
-// y = norm(x).
+// y = norm(x); y may be x.
 inline void normed(const Norm& norm, const float* x_ND, float* y_ND, const Step& step) {
     std::vector<float> aside(2 * step.rows);
     layer_norm(x_ND, norm.gain, norm.bias, y_ND, aside.data(), aside.data() + step.rows, step.rows, step.width,
@@ -152,9 +157,57 @@ inline void residual(const Norm& norm, float* x_ND, float* in_ND, float* out_ND,
     work(step.pre ? in_ND : x_ND, out_ND);
 #pragma omp simd
     for (Index n = 0; n < size; ++n) x_ND[n] += out_ND[n];
-    if (!step.pre) {
-        normed(norm, x_ND, in_ND, step);
-        std::copy(in_ND, in_ND + size, x_ND);
+    if (!step.pre) normed(norm, x_ND, x_ND, step);
+}
+
+// What is read of which source.
+struct Read {
+    const Index* source_N;
+    const Looks& real;
+};
+
+// y = W2 a(W1 x), or gated; inner_NF and gate_NF are room for what lies between.
+inline void feed_forward(const BlockWeights& with, const float* x_ND, float* y_ND, std::vector<float>& inner_NF,
+                         std::vector<float>& gate_NF, const Step& step) {
+    linear(with.inner, x_ND, inner_NF.data(), step.rows, step.activation);
+    if (with.inner_linear.panels) {
+        const Index size = step.rows * step.hidden;
+        gate_NF.resize(size);
+        linear(with.inner_linear, x_ND, gate_NF.data(), step.rows);
+#pragma omp simd
+        for (Index n = 0; n < size; ++n) inner_NF[n] *= gate_NF[n];
+    }
+    linear(with.outer, inner_NF.data(), y_ND, step.rows);
+}
+
+// x_ND: in, the embedded tokens; out, what leaves the last block. attend(block, query_ND, both_ND, out_ND) is
+// self-attention with keys and values side by side in both_ND; out_ND may be where they stand.
+template <typename Attend>
+inline void through_blocks(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
+                           const Index* position_N, Attend attend, const Read& read, const Step& step) {
+    const Index rows = step.rows, width = step.width;
+    std::vector<float> in(rows * width), out(rows * width), query(rows * width), gate;
+    std::vector<float> wide(rows * std::max(3 * width, step.hidden));
+    float* heard = wide.data() + 2 * rows * width;  // behind keys and values
+    for (Index block = 0; block < blocks; ++block) {
+        const BlockWeights& with = weights[block];
+        residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+            linear(with.query, x, query.data(), rows);
+            linear(with.key_value, x, wide.data(), rows);
+            turn_heads(query.data(), width, position_N, step);
+            turn_heads(wide.data(), 2 * width, position_N, step);
+            attend(block, query.data(), wide.data(), heard);
+            linear(with.output, heard, y, rows);
+        });
+        if (with.cross_query.panels) {  // null in an encoder
+            residual(with.cross_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+                linear(with.cross_query, x, query.data(), rows);
+                read_all(query.data(), memory[block].read, read.source_N, read.real, true, step, heard);
+                linear(with.cross_output, heard, y, rows);
+            });
+        }
+        residual(with.forward_norm, x_ND, in.data(), out.data(), step,
+                 [&](const float* x, float* y) { feed_forward(with, x, y, wide, gate, step); });
     }
 }
 
@@ -164,51 +217,23 @@ struct Said {
     const Looks& seen;  // the new column among them
 };
 
-// What is read of which source.
-struct Read {
-    const Index* source_N;
-    const Looks& real;
-};
-
-// x_ND: in, the embedded tokens; out, what leaves the last block.
-inline void through_blocks(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
-                           const Said& said, const Read& read, const Step& step) {
-    const Index rows = step.rows, width = step.width;
-    std::vector<float> in(rows * width), out(rows * width), query(rows * width);
-    std::vector<float> wide(rows * std::max(2 * width, step.hidden));
-    for (Index block = 0; block < blocks; ++block) {
-        const BlockWeights& with = weights[block];
-        const BlockMemory& at = memory[block];
-        residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
-            linear(with.query, x, query.data(), rows);
-            linear(with.key_value, x, wide.data(), rows);
-            turn_heads(query.data(), width, said.position_N, step);
-            turn_heads(wide.data(), 2 * width, said.position_N, step);
-            say(wide.data(), at.said, said.source_N, said.column_N, step);
-            read_all(query.data(), at.said, said.source_N, said.seen, false, step, wide.data());
-            linear(with.output, wide.data(), y, rows);
-        });
-        if (with.cross_query.panels) {  // null in an encoder
-            residual(with.cross_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
-                linear(with.cross_query, x, query.data(), rows);
-                read_all(query.data(), at.read, read.source_N, read.real, true, step, wide.data());
-                linear(with.cross_output, wide.data(), y, rows);
-            });
-        }
-        residual(with.forward_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
-            linear(with.inner, x, wide.data(), rows, true);
-            linear(with.outer, wide.data(), y, rows);
-        });
-    }
+// Through a decoder's blocks: each new token attends to its past and itself.
+inline void through_decoder(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
+                            const Said& said, const Read& read, const Step& step) {
+    const auto attend = [&](Index block, const float* query_ND, const float* both_ND, float* out_ND) {
+        say(both_ND, memory[block].said, said.source_N, said.column_N, step);
+        read_all(query_ND, memory[block].said, said.source_N, said.seen, false, step, out_ND);
+    };
+    through_blocks(weights, memory, blocks, x_ND, said.position_N, attend, read, step);
 }
 
-// As `through_blocks`; past_NC: which columns are each one's past. K new columns stand behind them, rank_N whose is whose.
+// As `through_decoder`; past_NC: which columns are each one's past. K new columns stand behind them, rank_N whose is whose.
 // As many columns as are its past is the position of a token.
 inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
                          const Index* rank_N, const std::uint8_t* past_NC, const Index* read_source_N,
                          const std::uint8_t* real_BS, const float* turn_TE, Index sources, Index positions,
-                         Index rows, Index width, Index heads, Index hidden, Index columns, Index pre, Index blocks,
-                         double epsilon) {
+                         Index rows, Index width, Index heads, Index hidden, Index columns, Index pre,
+                         Index activation, Index blocks, double epsilon) {
     Looks seen = looks(past_NC, rows, columns, 1);
     const std::vector<Index> position = seen.count;
     std::vector<Index> column(rows);
@@ -217,31 +242,58 @@ inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory,
         seen.place[n * seen.room + seen.count[n]++] = static_cast<std::int32_t>(column[n]);
     }
     const Looks real = looks(real_BS, sources, positions, 0);
-    through_blocks(weights, memory, blocks, x_ND, {source_N, column.data(), position.data(), seen},
-                   {read_source_N, real}, {rows, width, heads, hidden, pre, epsilon, turn_TE});
+    through_decoder(weights, memory, blocks, x_ND, {source_N, column.data(), position.data(), seen},
+                    {read_source_N, real},
+                    {rows, width, heads, hidden, pre, static_cast<Activation>(activation), epsilon, turn_TE});
+}
+
+constexpr Index QUERIES = 64;  // rows of an encoder's attention at a time, so that their weights stay in the cache
+
+// Each token attends to all tokens of its source, which stand from row first_B[b] to first_B[b + 1].
+inline void read_sources(float* query_ND, float* both_ND, const std::vector<Index>& first_B, Index longest,
+                         const Step& step, float* out_ND) {
+    const Index width = step.width / step.heads, pairs = (static_cast<Index>(first_B.size()) - 1) * step.heads;
+    const Allowed all{nullptr, 0, 0};
+#pragma omp parallel
+    {
+        Head head({1, 1, 1, std::min(QUERIES, longest), longest, width});
+#pragma omp for schedule(static)
+        for (Index each = 0; each < pairs; ++each) {
+            const Index b = each / step.heads, at = each % step.heads * width, first = first_B[b];
+            const Index length = first_B[b + 1] - first;
+            float* both = both_ND + first * 2 * step.width + at;
+            const View<float> key{both, 0, 2 * step.width, 0}, value{both + step.width, 0, 2 * step.width, 0};
+            Sizes sizes{1, 1, 1, std::min(QUERIES, length), length, width};
+            head.fit(sizes);
+            head.read_keys(key, value, 0, 0, sizes);
+            for (Index t = 0; t < length; t += QUERIES) {
+                sizes.queries = std::min(QUERIES, length - t);
+                const Index start = (first + t) * step.width + at;
+                head.weigh_keys(View<float>{query_ND + start, 0, step.width, 0}, all, 0, 0, sizes);
+                write_product({head.alpha_TS.data(), head.wide_keys, 1}, head.value,
+                              View<float>{out_ND + start, 0, step.width, 0}, 0, 0, sizes.queries, width, length,
+                              head.through_TE);
+            }
+        }
+    }
 }
 
 // All tokens of all sources through an encoder's blocks: each sees every token of its source. x_ND holds sources one
 // behind the other, that of source b length_B[b] long.
 inline void encoder_pass(const BlockWeights* weights, float* x_ND, const Index* length_B, const float* turn_TE,
-                         Index sources, Index rows, Index width, Index heads, Index hidden, Index pre, Index blocks,
-                         double epsilon) {
-    const Index longest = *std::max_element(length_B, length_B + sources), head = longest * (width / heads);
-    std::vector<float> key(sources * longest * width), value(sources * longest * width);
-    const Places at{key.data(), value.data(), heads * head, head, width / heads, heads * head, head, width / heads};
-    const std::vector<BlockMemory> memory(blocks, BlockMemory{at, {}});
-    Looks seen{std::vector<std::int32_t>(rows * longest), std::vector<Index>(rows), longest};
-    std::vector<Index> source(rows), place(rows);
-    for (Index b = 0, n = 0; b < sources; ++b) {
-        for (Index s = 0; s < length_B[b]; ++s, ++n) {
-            source[n] = b;
-            place[n] = s;
-            seen.count[n] = length_B[b];
-            for (Index t = 0; t < length_B[b]; ++t) seen.place[n * longest + t] = static_cast<std::int32_t>(t);
-        }
+                         Index sources, Index rows, Index width, Index heads, Index hidden, Index pre,
+                         Index activation, Index blocks, double epsilon) {
+    std::vector<Index> first(sources + 1, 0), place(rows);
+    for (Index b = 0; b < sources; ++b) {
+        first[b + 1] = first[b] + length_B[b];
+        for (Index s = 0; s < length_B[b]; ++s) place[first[b] + s] = s;
     }
-    through_blocks(weights, memory.data(), blocks, x_ND, {source.data(), place.data(), place.data(), seen},
-                   {nullptr, seen}, {rows, width, heads, hidden, pre, epsilon, turn_TE});
+    const Index longest = *std::max_element(length_B, length_B + sources);
+    const Step step{rows, width, heads, hidden, pre, static_cast<Activation>(activation), epsilon, turn_TE};
+    const auto attend = [&](Index, float* query_ND, float* both_ND, float* out_ND) {
+        read_sources(query_ND, both_ND, first, longest, step, out_ND);
+    };
+    through_blocks(weights, nullptr, blocks, x_ND, place.data(), attend, {nullptr, {}}, step);
 }
 
 }  // namespace transduce

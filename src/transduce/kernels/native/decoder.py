@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import Array, contiguous, copied, strides
 from transduce.kernels.native.call import Struct
-from transduce.kernels.native.layout import words
+from transduce.kernels.native.layout import ACTIVATIONS, words
 from transduce.kernels.native.linear import Packed
 
+GATES = {"glu": "sigmoid", "geglu": "gelu", "geglu_tanh": "gelu_tanh", "swiglu": "swish"}
+"""The activation of the gate, for each gated feed-forward layer of `transduce.layers.feedforward`."""
 NO_WEIGHT = (None,) * words("Weight")
 
 
@@ -25,7 +27,10 @@ class Norm(NamedTuple):
 
 
 class NativeBlock(NamedTuple):
-    """A block's parameters; those of cross-attention are None in an encoder."""
+    """A block's parameters. Those of cross-attention are None in an encoder.
+
+    inner_linear: the matrix of a gated feed-forward layer that the gate multiplies; None where it is not gated.
+    """
 
     norms: tuple[Norm, Norm | None, Norm]
     """Of self-attention, cross-attention, feed-forward."""
@@ -35,6 +40,7 @@ class NativeBlock(NamedTuple):
     cross_query: Packed | None
     cross_output: Packed | None
     inner: Packed
+    inner_linear: Packed | None
     outer: Packed
 
 
@@ -72,6 +78,7 @@ class Blocks:
         pre: whether norms stand before the sub-layers.
         epsilon: of the norms.
         turns: what turns queries and keys of as many positions or more, see `kernels.native.rotary`; None = nothing.
+        activation: of the feed-forward, a name of `layout.ACTIVATIONS`; of a gated one, that of its gate.
     """
 
     def __init__(
@@ -81,6 +88,7 @@ class Blocks:
         pre: bool,
         epsilon: float,
         turns: Callable[[int], Array] | None = None,
+        activation: str = "relu",
     ) -> None:
         self.weights = Struct(*(field for block in blocks for field in _fields(block)))
         """`BlockWeights` of each block."""
@@ -88,6 +96,7 @@ class Blocks:
         self.pre, self.count = pre, len(blocks)
         self.epsilon = epsilon
         self.turns = turns
+        self.activation = ACTIVATIONS.index(activation)
 
     def step(self, x_ND: Array, said: Said, read: NativeRead) -> Array:
         """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
@@ -106,6 +115,7 @@ class Blocks:
             self.hidden,
             columns,
             int(self.pre),
+            self.activation,
             self.count,
             self.epsilon,
         )
@@ -128,6 +138,7 @@ class Blocks:
             self.heads,
             self.hidden,
             int(self.pre),
+            self.activation,
             self.count,
             self.epsilon,
         )

@@ -36,8 +36,8 @@ void attention_gradient_of(VIEW(query), VIEW(key), VIEW(value), ALLOWED, VIEW(do
                        THE_VIEW(T, dquery), THE_VIEW(T, dkey), THE_VIEW(T, dvalue), THE_SIZES);
 }
 
-inline void linear_of(const Weight* weight, const float* x_NI, float* y_NO, Index rows) {
-    linear(*weight, x_NI, y_NO, rows);
+inline void linear_of(const Weight* weight, const float* x_NI, float* y_NO, Index rows, Index activation) {
+    linear(*weight, x_NI, y_NO, rows, static_cast<Activation>(activation));
 }
 
 PyMethodDef functions[] = {

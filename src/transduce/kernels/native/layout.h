@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "activation.h"
 #include "beam.h"
 #include "call.h"
 #include "decoder.h"
@@ -57,7 +58,7 @@ inline std::vector<Layout> layouts() {
         {"BlockWeights", sizeof(BlockWeights),
          {FIELD(BlockWeights, query), FIELD(BlockWeights, key_value), FIELD(BlockWeights, output),
           FIELD(BlockWeights, cross_query), FIELD(BlockWeights, cross_output), FIELD(BlockWeights, inner),
-          FIELD(BlockWeights, outer), FIELD(BlockWeights, self_norm), FIELD(BlockWeights, cross_norm),
+          FIELD(BlockWeights, inner_linear), FIELD(BlockWeights, outer), FIELD(BlockWeights, self_norm), FIELD(BlockWeights, cross_norm),
           FIELD(BlockWeights, forward_norm)}},
         {"Places", sizeof(Places),
          {FIELD(Places, key), FIELD(Places, value), FIELD(Places, key_source), FIELD(Places, key_head),
@@ -67,7 +68,7 @@ inline std::vector<Layout> layouts() {
         {"Writer", sizeof(Writer),
          {FIELD(Writer, embedding_VD), FIELD(Writer, position_TD), FIELD(Writer, turn_TE), FIELD(Writer, norm),
           FIELD(Writer, output), FIELD(Writer, width), FIELD(Writer, heads), FIELD(Writer, hidden),
-          FIELD(Writer, pre), FIELD(Writer, blocks)}},
+          FIELD(Writer, pre), FIELD(Writer, activation), FIELD(Writer, blocks)}},
         {"Reader", sizeof(Reader),
          {FIELD(Reader, writer), FIELD(Reader, weights), FIELD(Reader, read), FIELD(Reader, real_BS),
           FIELD(Reader, positions)}},
@@ -87,10 +88,17 @@ struct Number {
 
 // The constants of both sides.
 constexpr Number numbers[] = {
-    {"VERSION", VERSION}, {"WIDE", WIDE}, {"DEEP", DEEP}, {"QUADS", QUADS}, {"VECTOR", VECTOR}, {"ROWS", ROWS},
+    {"VERSION", VERSION}, {"WIDEST", WIDEST}, {"DEEP", DEEP}, {"QUADS", QUADS}, {"VECTOR", VECTOR}, {"ROWS", ROWS},
     {"LOG_ROUNDING", LOG_ROUNDING},
     {"probability", static_cast<double>(Mean::probability)},
     {"log_probability", static_cast<double>(Mean::log_probability)},
+    {"identity", static_cast<double>(Activation::identity)},
+    {"relu", static_cast<double>(Activation::relu)},
+    {"gelu", static_cast<double>(Activation::gelu)},
+    {"gelu_tanh", static_cast<double>(Activation::gelu_tanh)},
+    {"swish", static_cast<double>(Activation::swish)},
+    {"squared_relu", static_cast<double>(Activation::squared_relu)},
+    {"sigmoid", static_cast<double>(Activation::sigmoid)},
 };
 
 // Takes ownership of `value`, which is null after an error; returns false then.

@@ -8,20 +8,21 @@ function or a constant, change it in both files. If only its meaning changes, ra
 from typing import Any
 
 VERSION = 1
-WIDE, DEEP, QUADS = 32, 64, 4  # of `linear.h`
+WIDEST, DEEP, QUADS = 32, 64, 4  # of `linear.h`
 VECTOR = 64  # of `shortlist.h`
 ROWS = 128  # of `norm.h`: rows of one partial sum
 LOG_ROUNDING = 1e-3  # of `beam.h`: a log-probability may be this much above 0
 MEANS = ("probability", "log_probability")  # of `beam.h`: how the members of an ensemble are averaged
+ACTIVATIONS = ("identity", "relu", "gelu", "gelu_tanh", "swish", "squared_relu", "sigmoid")  # of `activation.h`
 
 STRUCTS = {
     "Weight": "panels scale_O above_O bias_O inputs outputs",
     "Norm": "gain bias",
     "BlockWeights": "query:Weight key_value:Weight output:Weight cross_query:Weight cross_output:Weight inner:Weight "
-    "outer:Weight self_norm:Norm cross_norm:Norm forward_norm:Norm",
+    "inner_linear:Weight outer:Weight self_norm:Norm cross_norm:Norm forward_norm:Norm",
     "Places": "key value key_source key_head key_place value_source value_head value_place",
     "BlockMemory": "said:Places read:Places",
-    "Writer": "embedding_VD position_TD turn_TE norm:Norm output:Weight width heads hidden pre blocks",
+    "Writer": "embedding_VD position_TD turn_TE norm:Norm output:Weight width heads hidden pre activation blocks",
     "Reader": "writer weights read real_BS positions",
     "Barred": "column count",
     "Wanted": "start end beam nbest barred:Barred longest",
@@ -35,13 +36,13 @@ FUNCTIONS = {
     "beam_search": "ppiiipppppffffpppp",
     "cross_entropy": "ppppiif",
     "cross_entropy_gradient": "ppppiiff",
-    "decoder_step": "pppppppppiiiiiiiiif",
+    "decoder_step": "pppppppppiiiiiiiiiif",
     "dropped": "ppiiu",
-    "encoder_pass": "ppppiiiiiiif",
+    "encoder_pass": "ppppiiiiiiiif",
     "layer_norm": "ppppppiif",
     "layer_norm_gradient": "ppppppppii",
     "likeliest": "ppppiifpip",
-    "linear": "pppi",
+    "linear": "pppii",
     "log_softmax": "pii",
     "memory_unroll": "ppppppppppppppiiiiiiiiii",
     "memory_unroll_gradient": "ppppppppppppppppiiiiiiiii",
@@ -61,10 +62,10 @@ def words(struct: str) -> int:
 def expected() -> dict[str, object]:
     """Everything that is compared, by name."""
     numbers: dict[str, float] = {"VERSION": VERSION, "LOG_ROUNDING": LOG_ROUNDING}
-    numbers |= {"WIDE": WIDE, "DEEP": DEEP, "QUADS": QUADS, "VECTOR": VECTOR, "ROWS": ROWS}
-    means = {name: place for place, name in enumerate(MEANS)}
+    numbers |= {"WIDEST": WIDEST, "DEEP": DEEP, "QUADS": QUADS, "VECTOR": VECTOR, "ROWS": ROWS}
+    names = {name: place for each in (MEANS, ACTIVATIONS) for place, name in enumerate(each)}
     functions = {f"{name}()": letters for name, letters in FUNCTIONS.items()}
-    return {**numbers, **means, **{name: _described(name) for name in STRUCTS}, **functions}
+    return {**numbers, **names, **{name: _described(name) for name in STRUCTS}, **functions}
 
 
 def differences(module: Any, types: tuple[str, ...]) -> list[str]:

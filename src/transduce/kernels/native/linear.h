@@ -15,20 +15,24 @@
 #include <immintrin.h>
 #endif
 
+#include "activation.h"
 #include "numbers.h"
 #include "product.h"
 #include "tiles.h"
 
 namespace transduce {
 
-constexpr Index BLOCK = 80;  // rows that meet one panel after the other while they are in the cache; of whole tiles
-constexpr Index TILE = 5;    // rows that are multiplied at once
-constexpr Index WIDE = 32;   // outputs of a panel in fp32, two vectors
-constexpr Index DEEP = 64;   // and in 8 bits, four vectors
-constexpr Index FEW = 8;     // rows below which matrix tiles are no faster
+constexpr Index TILE = NATIVE == LANES ? 5 : 6;  // rows that are multiplied at once: as many sums as registers hold
+constexpr Index BLOCK = NATIVE == LANES ? 80 : 84;  // rows, of whole tiles, that meet one panel after the other
+constexpr Index WIDE = 2 * NATIVE;  // outputs of a panel in fp32, two vectors
+constexpr Index WIDEST = 32;  // which panels' outputs are filled up to a multiple of
+constexpr Index DEEP = 64;  // and in 8 bits, four vectors
+constexpr Index FEW = 8;  // rows below which matrix tiles are no faster
 constexpr Index SPARE = 16;  // rows that a matrix tile may read behind the last
 constexpr Index QUADS = 4;   // inputs that one instruction multiplies in 8 bits
 constexpr float LEAST = 1e-36f;  // what is no greater is 0 in 8 bits: 1 / its scale would be infinite
+
+static_assert(WIDEST % WIDE == 0 && BLOCK % TILE == 0);
 
 // As `transduce.kernels.native.linear` writes it. fp32: panels (O / WIDE, I, WIDE). 8 bits: panels (O / DEEP, I / 4, DEEP, 4),
 // the scale t_o, and 128 sum_i W_oi, as x comes unsigned, 128 above what it is.
@@ -42,16 +46,14 @@ struct Weight {
 
 template <int rows>
 inline void float_tile(const float* x_NI, const float* panel, const float* bias, float* y_NO, Index inputs,
-                       Index outputs, Index columns, bool relu) {
+                       Index outputs, Index columns, Activation activation) {
     float sum[rows * WIDE];
-    tile<rows, WIDE / LANES>({x_NI, inputs, 1}, panel, WIDE, sum, WIDE, inputs, false);
+    narrow_tile<rows, WIDE / NATIVE>({x_NI, inputs, 1}, panel, WIDE, sum, WIDE, inputs, false);
     for (int n = 0; n < rows; ++n) {
-        float* y = y_NO + n * outputs;
-        for (Index o = 0; o < columns; ++o) {
-            const float value = sum[n * WIDE + o] + (bias ? bias[o] : 0.0f);
-            y[o] = relu && value < 0 ? 0.0f : value;
-        }
+        for (Index o = 0; o < columns; ++o) sum[n * WIDE + o] += bias ? bias[o] : 0.0f;
     }
+    activate(sum, rows * WIDE, activation);
+    for (int n = 0; n < rows; ++n) std::copy_n(sum + n * WIDE, columns, y_NO + n * outputs);
 }
 
 // What the greatest of some numbers is 127 times of; 1 where they are all but 0, NaN where one is NaN or infinite.
@@ -86,7 +88,7 @@ inline void quantise(const float* x_NI, Index rows, Index inputs, Index room, st
 #ifdef __AVX512VNNI__
 // What one row makes of its sums over a panel.
 inline void whole_row(const __m512i* sum, float row_scale, const Weight& weight, Index first, float* y, Index columns,
-                      bool relu) {
+                      Activation activation) {
     const __m512 scale = _mm512_set1_ps(row_scale);
     for (int v = 0; v < 4 && v * LANES < columns; ++v) {
         const Index o = first + v * LANES, left = columns - v * LANES;
@@ -94,15 +96,15 @@ inline void whole_row(const __m512i* sum, float row_scale, const Weight& weight,
         const __m512i exact = _mm512_sub_epi32(sum[v], _mm512_maskz_loadu_epi32(mask, weight.above_O + o));
         const __m512 both = _mm512_mul_ps(scale, _mm512_maskz_loadu_ps(mask, weight.scale_O + o));
         const __m512 bias = weight.bias_O ? _mm512_maskz_loadu_ps(mask, weight.bias_O + o) : _mm512_setzero_ps();
-        __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, bias);
-        if (relu) value = _mm512_max_ps(_mm512_setzero_ps(), value);  // NaN stays NaN
-        _mm512_mask_storeu_ps(y + v * LANES, mask, value);
+        _mm512_mask_storeu_ps(y + v * LANES, mask, _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, bias));
     }
+    activate(y, columns, activation);
 }
 
 template <int rows>
 inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std::int8_t* panel, const Weight& weight,
-                       Index first, float* y_NO, Index room, Index columns, bool relu) {
+                       Index first, float* y_NO, Index room, Index columns,
+                       Activation activation) {
     __m512i sum[rows][4];
     for (int n = 0; n < rows; ++n) {
         for (int v = 0; v < 4; ++v) sum[n][v] = _mm512_setzero_si512();
@@ -119,7 +121,7 @@ inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std
         }
     }
     for (int n = 0; n < rows; ++n) {
-        whole_row(sum[n], scale_N[n], weight, first, y_NO + n * weight.outputs, columns, relu);
+        whole_row(sum[n], scale_N[n], weight, first, y_NO + n * weight.outputs, columns, activation);
     }
 }
 #endif
@@ -127,20 +129,22 @@ inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std
 #ifdef __AMX_INT8__
 // The same with matrix tiles for a block of rows, behind whose last there is room for TALL more.
 inline void whole_block(const std::uint8_t* x_NI, const float* scale_N, const std::int8_t* panel, const Weight& weight,
-                        Index first, float* y_NO, Index rows, Index room, Index columns, bool relu) {
+                        Index first, float* y_NO, Index rows, Index room, Index columns,
+                        Activation activation) {
     alignas(64) std::int32_t sums[TALL * DEEP];
     for (Index n = 0; n < rows; n += TALL) {
         tile_product(x_NI + n * room, room, panel, DEEP * QUADS, sums);
         for (Index row = 0; row < TALL && n + row < rows; ++row) {
             __m512i sum[4];
             for (int v = 0; v < 4; ++v) sum[v] = _mm512_load_si512(sums + row * DEEP + v * LANES);
-            whole_row(sum, scale_N[n + row], weight, first, y_NO + (n + row) * weight.outputs, columns, relu);
+            whole_row(sum, scale_N[n + row], weight, first, y_NO + (n + row) * weight.outputs, columns, activation);
         }
     }
 }
 #endif
 
-inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu) {
+inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows,
+                         Activation activation = Activation::identity) {
     const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + WIDE - 1) / WIDE;
     for (Index block = 0; block < rows; block += BLOCK) {
         const Index count = std::min(BLOCK, rows - block);
@@ -151,14 +155,16 @@ inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, I
             tiles<TILE>(count, [&](auto size, Index n) {
                 float_tile<decltype(size)::value>(x_NI + (block + n) * inputs, panel,
                                                   weight.bias_O ? weight.bias_O + first : nullptr,
-                                                  y_NO + (block + n) * outputs + first, inputs, outputs, columns, relu);
+                                                  y_NO + (block + n) * outputs + first, inputs, outputs, columns,
+                                                  activation);
             });
         }
     }
 }
 
 inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]] const float* x_NI,
-                         [[maybe_unused]] float* y_NO, [[maybe_unused]] Index rows, [[maybe_unused]] bool relu) {
+                         [[maybe_unused]] float* y_NO, [[maybe_unused]] Index rows,
+                         [[maybe_unused]] Activation activation) {
 #ifdef __AVX512VNNI__
     const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + DEEP - 1) / DEEP;
     const Index room = (inputs + QUADS - 1) / QUADS * QUADS;
@@ -178,7 +184,8 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
                     const Index first = p * DEEP;
                     whole_block(whole.data() + block * room, scale.data() + block,
                                 static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP, weight, first,
-                                y_NO + block * outputs + first, count, room, std::min(DEEP, outputs - first), relu);
+                                y_NO + block * outputs + first, count, room, std::min(DEEP, outputs - first),
+                                activation);
                 }
             }
             _tile_release();
@@ -195,7 +202,7 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
             tiles<TILE>(count, [&](auto size, Index n) {
                 whole_tile<decltype(size)::value>(whole.data() + (block + n) * room, scale.data() + block + n, panel,
                                                   weight, first, y_NO + (block + n) * outputs + first, room, columns,
-                                                  relu);
+                                                  activation);
             });
         }
     }
@@ -234,11 +241,12 @@ inline void pack_whole(const float* weight_OI, Index outputs, Index inputs, std:
 }
 
 // In 8 bits where the weight has scales.
-inline void linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows, bool relu = false) {
+inline void linear(const Weight& weight, const float* x_NI, float* y_NO, Index rows,
+                   Activation activation = Activation::identity) {
     if (weight.scale_O != nullptr) {
-        whole_linear(weight, x_NI, y_NO, rows, relu);
+        whole_linear(weight, x_NI, y_NO, rows, activation);
     } else {
-        float_linear(weight, x_NI, y_NO, rows, relu);
+        float_linear(weight, x_NI, y_NO, rows, activation);
     }
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import Array, contiguous, empty, empty_like, zeros
 from transduce.kernels.native.call import Struct
-from transduce.kernels.native.layout import DEEP, QUADS, VECTOR, WIDE
+from transduce.kernels.native.layout import ACTIVATIONS, DEEP, QUADS, VECTOR, WIDEST
 
 
 class Packed:
@@ -33,8 +33,8 @@ class Packed:
             filled = self.outputs % DEEP == 0 and self.inputs % QUADS == 0
             self._panels = (empty if filled else zeros)(room, np.int8)
         else:
-            filled = self.outputs % WIDE == 0
-            self._panels = (empty if filled else zeros)((-(-self.outputs // WIDE), self.inputs, WIDE))
+            filled = self.outputs % WIDEST == 0
+            self._panels = (empty if filled else zeros)((-(-self.outputs // WIDEST) * WIDEST, self.inputs))
         made = [self._panels, self._scale_O, self._above_O]
         kernel("pack_whole" if int8 else "pack")(weight_OI, *weight_OI.shape, *(made if int8 else made[:1]))
         self.struct = Struct(*made, None if bias_O is None else contiguous(bias_O), self.inputs, self.outputs)
@@ -54,10 +54,13 @@ class Packed:
         """Itself: it never changes. A copied module makes its own when it is asked."""
         return self
 
-    def __call__(self, x: Array) -> Array:
-        """(.., I) -> (.., O), in fp32."""
+    def __call__(self, x: Array, activation: str = "identity") -> Array:
+        """(.., I) -> (.., O), in fp32.
+
+        activation: of the product, a name of `layout.ACTIVATIONS`.
+        """
         x = contiguous(x)
         rows = math.prod(x.shape[:-1])
         product = empty_like(x, (*x.shape[:-1], self.outputs))
-        kernel("linear")(self.struct, x, product, rows)
+        kernel("linear")(self.struct, x, product, rows, ACTIVATIONS.index(activation))
         return product

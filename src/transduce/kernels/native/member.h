@@ -20,7 +20,7 @@ struct Writer {
     const float *embedding_VD, *position_TD, *turn_TE;  // turn_TE: null = none
     Norm norm;  // null = none
     Weight output;
-    Index width, heads, hidden, pre, blocks;
+    Index width, heads, hidden, pre, activation, blocks;
 };
 
 // One of the models, as `transduce.kernels.native.beam` writes it: what it writes with, and what it reads.
@@ -88,10 +88,11 @@ struct Member {
         for (Index n = 0; n < rows; ++n) {
             for (Index d = 0; d < width; ++d) x[n * width + d] += writer.position_TD[time * width + d];
         }
-        const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre, epsilon, writer.turn_TE};
+        const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre,
+                         static_cast<Activation>(writer.activation), epsilon, writer.turn_TE};
         const std::vector<Index> position(rows, time);
-        through_blocks(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, position.data(), seen},
-                       {source_N, real}, sizes);
+        through_decoder(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, position.data(), seen},
+                        {source_N, real}, sizes);
         if (!writer.norm.gain) return x;
         std::vector<float> normed(rows * width);
         ::transduce::normed(writer.norm, x.data(), normed.data(), sizes);

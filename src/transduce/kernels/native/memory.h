@@ -12,6 +12,7 @@
 #include <cmath>
 #include <vector>
 
+#include "activation.h"
 #include "numbers.h"
 
 namespace transduce {
@@ -52,8 +53,6 @@ struct MemoryKept {
 };
 
 constexpr float TINY_LENGTH = 1e-8f, TINY_WEIGHT = 1e-12f;
-
-inline float sigmoid(float x) { return 1 / (1 + exponential(x < -87.0f ? 87.0f : -x)); }
 
 inline float hyperbolic_tangent(float x) { return 2 * sigmoid(2 * x) - 1; }
 

@@ -82,7 +82,7 @@ inline void listed_tile(const std::uint8_t* x_NI, const float* scale_N, const st
     for (int n = 0; n < rows; ++n) {
         __m512i sum[4];
         for (int v = 0; v < 4; ++v) sum[v] = _mm512_load_si512(&sums[n][v * LANES]);
-        whole_row(sum, scale_N[n], weight, first, y_NO + n * weight.outputs, columns, false);
+        whole_row(sum, scale_N[n], weight, first, y_NO + n * weight.outputs, columns, Activation::identity);
     }
 }
 #endif
@@ -113,7 +113,7 @@ class Shortlist {
 
     // What rows of this source say of its words.
     void multiply(Index source, const float* x_NI, float* y_NL, Index rows) const {
-        float_linear(weight(source), x_NI, y_NL, rows, false);
+        float_linear(weight(source), x_NI, y_NL, rows);
     }
 
     // The same of rows that are whole numbers already, with room for SPARE more behind them.
