@@ -57,6 +57,21 @@ def test_it_learns_to_copy_and_only_at_lengths_it_has_seen() -> None:
     assert right(model, 20) < 0.1
 
 
+@torch.inference_mode()
+def test_steps_of_a_decoder_that_looks_around_its_own_place() -> None:
+    """Each token looks at the source near its own place, whether it comes alone or with all others."""
+    torch.manual_seed(0)
+    sizes = {"d_model": 12, "heads": 3, "feed_forward": 16, "encoder_layers": 1, "decoder_layers": 1}
+    config = Transformer.Config.model_validate({**sizes, "normalizer": "local_monotonic", "positions": "none"})
+    model = Transformer(config, Specs.of_tokens(20, 20)).eval()
+    source, target_1T = Padded(torch.randint(20, (1, 40)), torch.tensor([40])), torch.randint(20, (1, 30))
+    whole_1TV = model(source, Padded(target_1T, torch.tensor([30]))).log_softmax(-1)
+    memory, state = model.start(source, 1)
+    for place in range(30):
+        step_1V, state = model.step(target_1T[:, place], memory, state)
+        torch.testing.assert_close(step_1V, whole_1TV[:, place], rtol=1e-4, atol=1e-4)
+
+
 def test_the_encoder_can_have_positions_of_its_own() -> None:
     sizes = {"d_model": 8, "heads": 2, "positions": "learned", "max_length": 5}
     config = Transformer.Config.model_validate({**sizes, "encoder_max_length": 7})

@@ -76,7 +76,9 @@ class Block(Recomputable):
         x_BTD = self.self_residual(x_BTD, look_at_self, real_BT)
         if self.cross_attention and self.cross_residual:
             attention = self.cross_attention
-            x_BTD = self.cross_residual(x_BTD, lambda normed: attention(normed, source, source_allowed), real_BT)
+            x_BTD = self.cross_residual(
+                x_BTD, lambda normed: attention(normed, source, source_allowed, offset), real_BT
+            )
         x_BTD = self.feed_forward_residual(x_BTD, self.feed_forward, real_BT)
         assert seen is not None
         return x_BTD, seen
