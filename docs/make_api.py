@@ -92,6 +92,7 @@ PAGES: list[tuple[str, list[tuple[str, Any, list[str]]]]] = [
         "Attention",
         [
             ("transduce.capture", transduce.capture, []),
+            ("transduce.Place", transduce.Place, []),
             ("Record", Record, ["of"]),
             ("Attention", Attention, ["alignment", "matrix", "plot", "to_dict"]),
         ],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transduce.api.evaluate import evaluate
     from transduce.api.train import TrainedRun, TrainingUpdate, train
     from transduce.attention.capture import capture
+    from transduce.attention.interventions import Place
     from transduce.evaluation.result import Evaluation
     from transduce.metrics.score import Score
     from transduce.pipeline.pipeline import Pipeline, load
@@ -26,6 +27,7 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Pipeline",
+    "Place",
     "Recipe",
     "Score",
     "TrainedRun",
@@ -41,6 +43,7 @@ __all__ = [
 LATE = {  # imported when they are first used
     "Evaluation": "transduce.evaluation.result",
     "Pipeline": "transduce.pipeline.pipeline",
+    "Place": "transduce.attention.interventions",
     "Recipe": "transduce.recipe.recipe",
     "Score": "transduce.metrics.score",
     "TrainedRun": "transduce.api.train",

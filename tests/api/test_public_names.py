@@ -17,6 +17,7 @@ PUBLIC = [
     "InputError",
     "Interrupted",
     "Pipeline",
+    "Place",
     "Recipe",
     "Score",
     "TrainedRun",

@@ -14,16 +14,17 @@ sizes. A module that declares nothing counts as "other". A module of your own ca
         record.take(self, alpha_BHTS)
 
 Outside the `with` block nothing is recorded and the fast kernel runs. Inside, attention computes its weights
-explicitly; its output is the same up to rounding.
+explicitly; its output is the same up to rounding, or what follows from changed weights (`interventions.py`).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
 
 from torch import Tensor, nn
 
+from transduce.attention.interventions import Places, active_interventions, intervening, interventions_in
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 
@@ -100,18 +101,36 @@ _record: ContextVar[Record | None] = ContextVar("transduce_attention_record", de
 
 
 @contextmanager
-def capture(model: Any, without: Collection[str] = ()) -> Iterator[Record]:
-    """Record the weights of every attention module in `model` inside the `with` block.
+def capture(
+    model: Any,
+    without: Collection[str] = (),
+    *,
+    cut: Places = (),
+    uniform: Places = (),
+    argmax: Places = (),
+    temperature: Mapping[Any, float] | None = None,
+    positions: bool = True,
+) -> Iterator[Record]:
+    """Record the weights of every attention module in `model` inside the `with` block, and change them where asked.
 
-    Captures can be nested, in which case the inner one records. Each thread has captures of its own.
+    Captures can be nested, in which case the inner one records, and what the outer one changes stays changed unless the
+    inner one changes something. Each thread has captures of its own. Modules are named as in the record; a name alone
+    means all its heads, queries and keys.
+
+        capture(model, cut=[Place("encoder.blocks.0.self_attention", head=1, query=7, key=2)])
 
     Args:
         model: the result of `transduce.load`, or any module. All members of an ensemble are recorded, under names such
             as `members.0.decoder.blocks.0.self_attention`.
         without: names of modules that are not recorded.
+        cut: keys that are not attended to; where all of a query's keys are cut, its head reads 0.
+        uniform: heads that attend to all allowed keys alike.
+        argmax: heads that attend only to the key with the greatest score.
+        temperature: by place, what scores are divided by.
+        positions: False = without any positions, absolute or relative.
 
     Raises:
-        InputError: `model` is neither.
+        InputError: `model` is neither; there is no such attention or head, or a temperature is not above 0.
     """
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
@@ -119,9 +138,11 @@ def capture(model: Any, without: Collection[str] = ()) -> Iterator[Record]:
             f"capture: expected a model, such as transduce.load returns; got {type(model).__name__}: {model!r}."
         )
     record = Record({inner: name for name, inner in module.named_modules() if name not in without})
+    asked = interventions_in(module, cut, uniform, argmax, temperature, positions)
     token = _record.set(record)
     try:
-        yield record
+        with intervening(active_interventions() if asked.is_empty else asked):
+            yield record
     finally:
         _record.reset(token)
 

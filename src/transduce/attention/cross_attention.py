@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import Role, Side, active_record
+from transduce.attention.interventions import changed
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
@@ -79,7 +80,14 @@ class CrossAttention(nn.Module):
         """
         query_BHTE = self._split(self.query(query_BTD))
         read_BHTE, alpha_BHTS = attend_by(
-            self.score, self.weigh, query_BHTE, memory.key, memory.value, allowed, position_BT, previous_BHTS
+            self.score,
+            changed(self, self.weigh),
+            query_BHTE,
+            memory.key,
+            memory.value,
+            allowed,
+            position_BT,
+            previous_BHTS,
         )
         record = active_record()
         if record is not None:

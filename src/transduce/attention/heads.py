@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import Role, Side, active_record
+from transduce.attention.interventions import active_interventions, changed
 from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Relative, Rotary
 from transduce.attention.scaled_dot_product import attend, attend_by
@@ -88,8 +89,8 @@ class MultiHeadAttention(nn.Module):
         key_BGSE, value_BGSE = (self._split(half) for half in self.key_value(y_BSD).chunk(2, -1))
         if self.key_norm is not None:
             key_BGSE = self.key_norm(key_BGSE)
-        if self.positions is not None:
-            key_BGSE = self.positions.turn(key_BGSE, offset)
+        if (positions := self._positions_now()) is not None:
+            key_BGSE = positions.turn(key_BGSE, offset)
         return KeyValue(self.score.keys(key_BGSE), value_BGSE)
 
     @property
@@ -126,8 +127,8 @@ class MultiHeadAttention(nn.Module):
         query_BHTE = self._split(self.query(x_BTD))
         if self.query_norm is not None:
             query_BHTE = self.query_norm(query_BHTE)
-        if self.positions is not None:
-            query_BHTE = self.positions.turn(query_BHTE, offset)
+        if (positions := self._positions_now()) is not None:
+            query_BHTE = positions.turn(query_BHTE, offset)
         record = active_record()
         if isinstance(memory, KeyValue):
             read_BHTE, alpha_BHTS = self._attend(query_BHTE, memory, allowed, offset, record is not None)
@@ -143,7 +144,8 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """The output of the heads, and the weights if they were requested or computed anyway."""
         rate = self.dropout if self.training else 0.0
-        bias = self.positions.bias(query_BHTE, memory.length, offset) if self.positions is not None else None
+        positions = self._positions_now()
+        bias = positions.bias(query_BHTE, memory.length, offset) if positions is not None else None
         if self._has_a_kernel and not with_weights:
             return attend(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
         return self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
@@ -159,9 +161,13 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         rows, _, queries, _ = query_BHTE.shape
         position_BT = torch.arange(offset, offset + queries, device=query_BHTE.device).expand(rows, -1)
-        positions = self.positions
+        positions, weigh = self._positions_now(), changed(self, self.weigh)
         also = (lambda alpha_BHTS: positions.read(alpha_BHTS, offset)) if positions and positions.reads else None
-        return attend_by(self.score, self.weigh, query_BHTE, *memory, allowed, position_BT, None, bias, rate, also)
+        return attend_by(self.score, weigh, query_BHTE, *memory, allowed, position_BT, None, bias, rate, also)
+
+    def _positions_now(self) -> Relative | None:
+        """Its positions, unless they are switched off."""
+        return self.positions if active_interventions().positions else None
 
     def _split(self, x_BTD: Tensor) -> Tensor:
         return torch.unflatten(x_BTD, -1, (-1, self.head_width)).transpose(1, 2)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transduce.attention import KeyValue, MultiHeadAttention, masks
 from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
+from transduce.attention.interventions import active_interventions
 from transduce.attention.positions import ENCODINGS, NoPositions, added_positions
 from transduce.attention.relative import Relative, Rotary
 from transduce.attention.rotary_scaling import RotaryScaling
@@ -256,7 +257,9 @@ class Stack(nn.Module):
             allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may.
             real_BT: bool, True = a real position, for norms over several positions; None = all are.
         """
-        x_BTD = self.positions(embedded_BTD, past[0].length if past else 0)
+        x_BTD = embedded_BTD
+        if active_interventions().positions:
+            x_BTD = self.positions(embedded_BTD, past[0].length if past else 0)
         x_BTD = self.dropout(x_BTD if self.embedding_norm is None else self.embedding_norm(x_BTD, real_BT))
         seen = []
         for layer, block in enumerate(self.blocks):
@@ -320,7 +323,8 @@ class Stack(nn.Module):
     def begin(self, rows: int) -> State:
         """The state before the first token of a search. Hypotheses share it if every attention supports that."""
         nothing = self.empty(rows)
-        if self.pattern != "full" or not all(block.self_attention.can_share for block in self.blocks):
+        can_share = all(block.self_attention.can_share for block in self.blocks)
+        if self.pattern != "full" or not can_share or not active_interventions().is_empty:
             return nothing
         tree = BeamTree.founded(rows, nothing[0].key.device)
         return tuple(DecoderCache(KeyValueStore(each, 0), tree) for each in nothing)
@@ -330,7 +334,8 @@ def shared_sources(
     attentions: Sequence[MultiHeadAttention | None], sources: tuple[KeyValue, ...], allowed_B11S: Tensor
 ) -> tuple[EncoderCache, ...] | None:
     """See `Stack.shared`; attentions: the cross-attention of each block."""
-    if not all(attention and attention.can_share for attention in attentions):
+    can_share = all(attention and attention.can_share for attention in attentions)
+    if not can_share or not active_interventions().is_empty:
         return None
     tree = BeamTree.founded(len(allowed_B11S), allowed_B11S.device)
     laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
