@@ -1,0 +1,145 @@
+/* The Transformer: with encoder and decoder, or a decoder alone that continues texts. */
+"use strict";
+(function (T) {
+  const E = (T.engine ??= {});
+  const EPSILON = 1e-5;
+  const ABSOLUTE = ["none", "sinusoidal", "tensor2tensor", "learned"];
+  const RELATIVE = ["rotary", "alibi", "shaw", "t5"];
+
+  const PATTERNS = {
+    full: () => true,
+    local: (t, s, stride) => Math.floor(t / stride) - Math.floor(s / stride) <= 1,
+    strided: (t, s, stride) => t - s < stride || (t - s) % stride === 0,
+    fixed: (t, s, stride) => Math.floor(t / stride) === Math.floor(s / stride) || s % stride === stride - 1,
+  };
+
+  /** A stack of blocks; cross: whether they attend to a source, too. */
+  E.Stack = class {
+    constructor(name, weights, settings, layers, { cross = false, causal = false }) {
+      Object.assign(this, { name, settings, cross, causal });
+      this.parts = E.partsOf(weights, name);
+      this.epsilon = settings.norm_epsilon ?? EPSILON;
+      const shared = this.parts.blocks[0].self_attention.positions; // of T5: the first block holds them for all
+      this.blocks = Array.from({ length: layers }, (_, layer) => this.block(this.parts.blocks[layer], layer, shared));
+    }
+
+    block(parts, layer, shared) {
+      const name = `${this.name}.blocks.${layer}`;
+      const own = parts.self_attention.positions ?? shared ?? {};
+      const relative = E.relative(this.settings, own, this.causal);
+      return {
+        parts,
+        self: new E.Attention(`${name}.self_attention`, parts.self_attention, this.settings, relative),
+        cross: this.cross ? new E.Attention(`${name}.cross_attention`, parts.cross_attention, this.settings, {}) : null,
+      };
+    }
+
+    norm = (x, parts) => E.normed(this.settings.norm_kind ?? "layer", x, this.settings.d_model, parts, this.epsilon);
+
+    /** x + f(norm(x)), or norm(x + f(x)). */
+    residual(x, { norm }, layer) {
+      if (this.settings.norm === "pre") return E.added(x, layer(this.norm(x, norm)));
+      return this.norm(E.added(x, layer(x)), norm);
+    }
+
+    /**
+     * What leaves the last block. past: for each block {keys, values} of earlier positions, which grow here.
+     * sources: for each block those of the source.
+     */
+    extend(x, past, sources, run) {
+      const { d_model, positions, first_position, pattern, stride } = this.settings;
+      const rows = x.length / d_model;
+      const offset = past[0].keys.length;
+      const added = { first: first_position, table: this.parts.positions?.weight_TD };
+      if (run.changes?.positions !== false) x = E.withPositions(positions, x, d_model, offset, added);
+      if (this.parts.embedding_norm) x = this.norm(x, this.parts.embedding_norm);
+      const may = PATTERNS[pattern ?? "full"];
+      const sees = this.causal ? (t, s) => s <= t && may(t, s, stride) : () => true;
+      this.blocks.forEach(({ parts, self, cross }, layer) => {
+        x = this.residual(x, parts.self_residual, (y) => {
+          const present = self.keysValues(y, rows, offset, run);
+          past[layer].keys.push(...present.keys);
+          past[layer].values.push(...present.values);
+          return self.read(y, rows, past[layer], sees, offset, run);
+        });
+        if (cross) {
+          const look = (y) => cross.read(y, rows, sources[layer], () => true, offset, run);
+          x = this.residual(x, parts.cross_residual, look);
+        }
+        x = this.residual(x, parts.feed_forward_residual, (y) =>
+          E.feedForward(this.settings.activation, y, rows, parts.feed_forward),
+        );
+      });
+      return this.settings.norm === "pre" ? this.norm(x, this.parts.norm) : x;
+    }
+
+    nothing = () => this.blocks.map(() => ({ keys: [], values: [] }));
+    sources = (encoded, rows, run) => this.blocks.map(({ cross }) => cross.keysValues(encoded, rows, 0, run));
+  };
+
+  /** A copy that grows by itself. */
+  const copied = (past) => past.map(({ keys, values }) => ({ keys: keys.slice(), values: values.slice() }));
+
+  /** An encoder-decoder, or a decoder alone, of a model file. */
+  E.Transformer = class {
+    constructor({ config, weights }) {
+      const settings = config.model;
+      refuse(settings);
+      this.settings = settings;
+      this.alone = settings.kind === "transformer_decoder";
+      const embedding = this.alone ? "embedding" : "target_embedding";
+      this.embedding = weights[`${embedding}.weight`];
+      this.reads = weights["source_embedding.weight"] ?? this.embedding;
+      this.output = weights["output.weight"] ?? this.embedding;
+      this.outputBias = weights["output.bias"] ?? weights[`${embedding}.bias`];
+      const layers = this.alone ? settings.layers : settings.decoder_layers;
+      const of = { ...settings, positions: settings.encoder_positions ?? settings.positions };
+      this.encoder = this.alone ? null : new E.Stack("encoder", weights, of, settings.encoder_layers, {});
+      this.decoder = new E.Stack("decoder", weights, settings, layers, { cross: !this.alone, causal: true });
+    }
+
+    embedded(ids, table) {
+      const width = this.settings.d_model;
+      const scale = this.settings.scale_embeddings === false ? 1 : Math.sqrt(width);
+      const x = new Float32Array(ids.length * width);
+      ids.forEach((id, row) => {
+        for (let d = 0; d < width; ++d) x[row * width + d] = table.data[id * width + d] * scale;
+      });
+      return x;
+    }
+
+    /** What a search begins with: sources, and nothing said. ids: what is read, as its column frames it. */
+    start(ids, run) {
+      if (this.alone) return { sources: null, past: this.decoder.nothing() };
+      const encoded = this.encoder.extend(this.embedded(ids, this.reads), this.encoder.nothing(), null, run);
+      return { sources: this.decoder.sources(encoded, ids.length, run), past: this.decoder.nothing() };
+    }
+
+    /** The log-probabilities after each of more tokens, and the state behind them; `state` stays as it is. */
+    extend(ids, state, run) {
+      const past = copied(state.past);
+      const x = this.embedded(ids, this.embedding);
+      if (this.settings.zero_start && past[0].keys.length === 0) x.fill(0, 0, this.settings.d_model);
+      const hidden = this.decoder.extend(x, past, state.sources, run);
+      const logits = E.linear(hidden, ids.length, this.output, this.outputBias);
+      const words = this.output.shape[0];
+      const said = ids.map((_, row) => E.logSoftmax(logits.subarray(row * words, (row + 1) * words)));
+      return { said, state: { ...state, past } };
+    }
+  };
+
+  /** Throws Unsupported for settings of other models. */
+  function refuse(settings) {
+    const known = {
+      kind: ["transformer", "transformer_decoder"],
+      score: Object.keys(E.SCORES),
+      normalizer: Object.keys(E.NORMALIZERS),
+      positions: [...ABSOLUTE, ...RELATIVE],
+      encoder_positions: [null, undefined, ...ABSOLUTE, ...RELATIVE],
+      pointer: [false, undefined],
+      ctc_weight: [0, undefined],
+    };
+    for (const [key, values] of Object.entries(known))
+      if (!values.includes(settings[key])) throw new E.Unsupported(`model.${key} = ${JSON.stringify(settings[key])}`);
+  }
+})(window.Transduce);

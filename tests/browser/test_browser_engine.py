@@ -1,0 +1,224 @@
+"""The engine of the page, plain JavaScript, against the same models in torch: all settings of a Transformer."""
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page
+
+import transduce
+from random_models import language_model, model_file, translator
+from transduce.core.model_file import lasting_tensors, save_model_file
+from transduce.core.padded import Padded
+from transduce.explore.page_file import FOLDER
+from transduce.pipeline.pipeline import Pipeline
+
+PARTS = ("model_file", "numbers", "positions", "weights", "attention", "transformer", "search")
+SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
+TEXTS = ("ba de fi go ku", "ga", "du ba ba ti ne ka du ga ba")
+LLAMA3 = {"kind": "llama3", "factor": 4.0, "original_length": 64}
+MODELS: dict[str, dict[str, Any]] = {
+    "pre": {},
+    "post": {"norm": "post"},
+    "tied": {"tied": "all"},
+    "grouped heads": {"heads": 4, "key_value_heads": 2, "norm": "post"},
+    "wide heads": {"head_width": 6},
+    **{f"score {name}": {"score": name} for name in ("dot", "cosine", "bilinear", "additive")},
+    **{f"normalizer {name}": {"normalizer": name} for name in ("sparsemax", "entmax", "hard", "gumbel")},
+    **{f"normalizer {name}": {"normalizer": name} for name in ("local_monotonic", "local_predictive")},
+    **{f"positions {name}": {"positions": name} for name in ("none", "learned", "tensor2tensor")},
+    **{f"positions {name}": {"positions": name} for name in ("rotary", "alibi", "shaw", "t5")},
+    **{f"activation {name}": {"activation": name} for name in ("gelu", "gelu_tanh", "swish", "squared_relu")},
+    **{f"activation {name}": {"activation": name} for name in ("glu", "geglu", "geglu_tanh", "swiglu")},
+    "rms": {"norm_kind": "rms", "norm_epsilon": 1e-3},
+    "batch": {"norm_kind": "batch"},
+    "norms of queries and keys": {"query_key_norm": True},
+    "norm of embeddings": {"embedding_norm": True},
+    "stretched": {"positions": "rotary", "rotary_base": 50.0, "rotary_scaling": LLAMA3},
+    **{f"pattern {name}": {"pattern": name, "stride": 2} for name in ("local", "strided", "fixed")},
+    "begins with zeros": {"zero_start": True},
+    "a bias a word": {"output_bias": True},
+    "unscaled": {"scale_embeddings": False},
+    "other positions in the encoder": {"encoder_positions": "learned", "first_position": 2},
+}
+CHANGES: dict[str, dict[str, Any]] = {
+    "cut": {
+        "cut": [
+            {"name": "encoder.blocks.1.self_attention", "head": 1, "query": 2, "key": 0},
+            {"name": "decoder.blocks.0.cross_attention", "query": 1, "key": 1},
+            {"name": "decoder.blocks.1.self_attention", "head": 0},
+        ]
+    },
+    "uniform": {"uniform": [{"name": "encoder.blocks.0.self_attention", "head": 0}]},
+    "argmax": {"argmax": [{"name": "decoder.blocks.1.cross_attention"}]},
+    "temperature": {"temperature": [{"name": "decoder.blocks.0.cross_attention", "head": 1, "value": 0.25}]},
+    "no positions": {"positions": False},
+}
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """A blank page with the engine in it."""
+    opened = browser.new_page()
+    opened.add_script_tag(content="window.Transduce = {}; window.problems = [];")
+    for part in PARTS:
+        opened.add_script_tag(content=(FOLDER / "engine" / f"{part}.js").read_text(encoding="utf-8"))
+    yield opened
+    opened.close()
+
+
+def drawn_at_random(pipeline: Pipeline) -> Pipeline:
+    """With all vectors and statistics other than they begin."""
+    torch.manual_seed(5)
+    for name, tensor in lasting_tensors(pipeline.model).items():
+        if tensor.ndim < 2:
+            low = 0.5 if name.endswith("variance_D") else -0.2
+            tensor.data.uniform_(low, low + 1)
+    return pipeline
+
+
+def saved(pipeline: Pipeline, path: Path) -> str:
+    """The file of a model, in base64."""
+    save_model_file(path, replace(model_file(pipeline), weights=dict(lasting_tensors(pipeline.model))))
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+RUN = """([file, asked, column, settings, changes]) => {
+    const E = Transduce.engine;
+    const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
+    const model = new E.Transformer(E.readModelFile(bytes.buffer));
+    return asked.map(({ids, target}) => {
+        const run = {changes, record: {}};
+        const { said } = model.extend(target, model.start(ids, run), run);
+        const calls = Object.entries(run.record);
+        const alpha = Object.fromEntries(calls.map(([name, [call]]) => [name, Array.from(call.data)]));
+        const limit = E.limitOf(ids.length - 1, settings[0]);
+        const found = settings.map((each) => E.search(
+            model, model.start(ids, {changes, record: {}}), column, limit, each, {changes, record: {}}));
+        return {said: said.map((row) => Array.from(row)), alpha, found};
+    });
+}"""
+SEARCHES: tuple[dict[str, Any], ...] = ({"method": "greedy"}, {"method": "beam", "beam": 4, "nbest": 3})
+
+
+def compared(page: Page, pipeline: Pipeline, file: str, changes: dict[str, Any] | None = None) -> None:
+    """Asks both for weights, log-probabilities and outputs, of a greedy search and of a beam."""
+    source, target = pipeline.task.columns.get("source"), pipeline.task.columns["target"]
+    tokenizer = target.tokenizer  # type: ignore[attr-defined]
+    own = pipeline.recipe.search.model_dump()
+    column = {"start": target.start, "tokenizer": {"end": tokenizer.end}, "forbiddenFirst": []}  # type: ignore[attr-defined]
+    column["forbidden"] = [tokenizer.pad, tokenizer.start, tokenizer.unknown]
+    ids = [[*source.encode([text])[0], tokenizer.end] for text in TEXTS] if source else [[] for _ in TEXTS]
+    written = [[target.start, *target.encode([text])[0]] for text in TEXTS]  # type: ignore[attr-defined]
+    asked = [{"ids": each, "target": said} for each, said in zip(ids, written, strict=True)]
+    answers = page.evaluate(RUN, [file, asked, column, [{**own, **each} for each in SEARCHES], changes])
+    with transduce.capture(pipeline, **in_python(changes or {})), torch.inference_mode():
+        for text, each, answer in zip(TEXTS, asked, answers, strict=True):
+            with transduce.capture(pipeline) as record:
+                source_row = Padded(torch.tensor([each["ids"]]), torch.tensor([len(each["ids"])])) if source else None
+                target_row = Padded(torch.tensor([each["target"]]), torch.tensor([len(each["target"])]))
+                said = pipeline.model(source_row, target_row).log_softmax(-1)[0]
+            torch.testing.assert_close(torch.tensor(answer["said"]), said, rtol=1e-4, atol=1e-4)
+            assert {*answer["alpha"]} == {*record}
+            for name, (alpha,) in record.items():
+                torch.testing.assert_close(torch.tensor(answer["alpha"][name]), alpha.flatten(), rtol=0, atol=1e-5)
+            for settings, found in zip(SEARCHES, answer["found"] if source else (), strict=False):
+                predicted = pipeline.predict(text, **settings)
+                expected = predicted.alternatives or (predicted,)
+                assert [tuple(one["tokens"][: len(one["tokens"]) - one["ended"]]) for one in found] == [
+                    tuple(target.ids(list(one.tokens))) for one in expected
+                ]
+                assert [one["score"] for one in found] == pytest.approx([one.score for one in expected], abs=1e-4)
+
+
+def in_python(changes: dict[str, Any]) -> dict[str, Any]:
+    """The same interventions as `transduce.capture` takes them."""
+    found: dict[str, Any] = {key: changes[key] for key in ("positions",) if key in changes}
+    for key in ("cut", "uniform", "argmax"):
+        found[key] = [transduce.Place(**each) for each in changes.get(key, ())]
+    heated = [dict(each) for each in changes.get("temperature", ())]
+    found["temperature"] = {
+        transduce.Place(**{k: v for k, v in each.items() if k != "value"}): each["value"] for each in heated
+    }
+    return found
+
+
+@pytest.mark.parametrize("table", MODELS.values(), ids=MODELS)
+def test_the_engine_is_the_model(page: Page, table: dict[str, Any], tmp_path: Path) -> None:
+    pipeline = drawn_at_random(translator(model={**SIZES, **table}, seed=3))
+    compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"))
+
+
+@pytest.mark.parametrize("table", [{}, {"norm": "post", "positions": "shaw"}, {"positions": "rotary"}], ids=str)
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_interventions_are_those_of_python(
+    page: Page, changes: dict[str, Any], table: dict[str, Any], tmp_path: Path
+) -> None:
+    pipeline = translator(model={**SIZES, **table}, seed=3)
+    compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"), changes)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
+def test_a_decoder_alone_is_the_model(page: Page, positions: str, tmp_path: Path) -> None:
+    sizes = {"kind": "transformer_decoder", "d_model": 16, "heads": 2, "layers": 2, "positions": positions}
+    pipeline = language_model(model=sizes)
+    compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_weights_of_fewer_bits_are_what_they_stand_for(page: Page, dtype: str, tmp_path: Path) -> None:
+    from transduce.explore.live import in_int8
+
+    weights = {"w": torch.randn(7, 5), "b": torch.tensor([0.0, -0.0, 6e-8, -3e-5, 65504.0, 1.5, -2.0])}
+    stored = in_int8(weights) if dtype == "int8" else {name: each.half() for name, each in weights.items()}
+    pipeline = translator(model=SIZES)
+    save_model_file(tmp_path / "m", replace(model_file(pipeline), weights=stored))
+    read = page.evaluate(
+        """(file) => {
+            const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
+            const { weights } = Transduce.engine.readModelFile(bytes.buffer);
+            return Object.fromEntries(Object.entries(weights).map(([name, each]) => [name, Array.from(each.data)]));
+        }""",
+        base64.b64encode((tmp_path / "m").read_bytes()).decode(),
+    )
+    assert {*read} == {"w", "b"}
+    scale = stored.get("w.scale", torch.ones(7))
+    expected = stored["w"].float() * scale[:, None]
+    torch.testing.assert_close(torch.tensor(read["w"]).view(7, 5), expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(torch.tensor(read["b"]), stored["b"].float(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"pointer": True, "tied": "all"}, "model.pointer = true"),
+        ({"kind": "rnn", "d_model": 16, "hidden": 16}, 'model.kind = "rnn"'),
+    ],
+)
+def test_other_models_are_refused_by_name(page: Page, table: dict[str, Any], said: str, tmp_path: Path) -> None:
+    sizes = SIZES if "kind" not in table else {}
+    file = saved(translator(model={**sizes, **table}), tmp_path / "m.safetensors")
+    told = page.evaluate(
+        """(file) => {
+            const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
+            try { new Transduce.engine.Transformer(Transduce.engine.readModelFile(bytes.buffer)); }
+            catch (error) { return [error instanceof Transduce.engine.Unsupported, error.message]; }
+        }""",
+        file,
+    )
+    assert told == [True, said]
+
+
+@pytest.mark.parametrize("cut", [0, 5, 40])
+def test_a_damaged_file_is_an_error(page: Page, cut: int, tmp_path: Path) -> None:
+    saved(translator(model=SIZES), tmp_path / "m.safetensors")
+    damaged = base64.b64encode((tmp_path / "m.safetensors").read_bytes()[:cut]).decode()
+    read = (
+        "(bytes) => Transduce.engine.readModelFile(Uint8Array.from(atob(bytes), (each) => each.charCodeAt(0)).buffer)"
+    )
+    with pytest.raises(Exception, match="no safetensors file"):
+        page.evaluate(read, damaged)
