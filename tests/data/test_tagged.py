@@ -141,7 +141,11 @@ def test_spans_that_cut_words_are_widened(tmp_path: Path) -> None:
     [
         ("a.conll", "a\tO\nEU\nb\tO\n", r'a\.conll, line 2: expected a word and its label; got "EU"'),
         ("a.conllu", "1\tEU\n", r'a\.conllu, line 1: expected the ten tab-separated columns of CoNLL-U; got "1\tEU"'),
-        ("a.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"a\.jsonl, line 1: 2 tokens and 1 labels\."),
+        (
+            "a.jsonl",
+            '{"tokens": ["a", "b"], "tags": ["O"]}\n',
+            "line 1: expected a label for each token; got 2 tokens and 1",
+        ),
         ("a.jsonl", '{"words": "a"}\n', r'line 1: expected an object with "tokens" and "ner_tags"'),
         ("a.jsonl", "\nno\n", r'line 2: expected an object with "tokens"'),
         (
@@ -151,6 +155,9 @@ def test_spans_that_cut_words_are_widened(tmp_path: Path) -> None:
         ),
         ("a.jsonl", '{"text": "New", "spans": [[0, 8, "LOC"]]}\n', r"expected spans as .* within 3 characters"),
         ("a.jsonl", '{"text": "a  b", "spans": [[1, 2, "LOC"]]}\n', r"expected words in the span \[1, 2"),
+        ("a.jsonl", '{"text": "New", "spans": [[0, %s, "LOC"]]}\n' % ("9" * 5000), "expected spans as .* within 3"),
+        ("a.jsonl", '{"text": "New", "spans": [[0, 3, "\\ud83d"]]}\n', "line 1: expected text; got half a character"),
+        ("a.jsonl", '{"tokens": ["\\ud83d"], "tags": ["O"]}\n', "line 1: expected text; got half a character"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, name: str, text: str, said: str) -> None:
