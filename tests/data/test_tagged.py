@@ -10,7 +10,7 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.structures.word_units import unit_bounds, units_of
-from transduce.data.tagged import TaggedFile, TaggedTexts, going_on, read_tagged, unseen_labels
+from transduce.data.tagged import TaggedFile, TaggedTexts, check_labels, going_on, read_tagged, unseen_labels
 
 SENTENCE = [("EU", "B-ORG"), ("rejects", "O"), ("German", "B-MISC"), ("call", "O")]
 WANTED = [("EU rejects German call", "B-ORG O B-MISC O"), ("Peter Blackburn", "B-PER I-PER")]
@@ -206,3 +206,12 @@ def test_units_of_text(text: str, unit: str, wanted: list[str]) -> None:
     assert units_of(text, unit) == wanted
     assert [text[start:end] for start, end in unit_bounds(text, unit)] == wanted
     assert units_of(" ".join(wanted), unit) == wanted
+
+
+def test_a_column_of_other_things_than_labels_is_refused() -> None:
+    lemmas = [f"lemma{number}" for number in range(5_001)]
+    with pytest.raises(InputError, match=r'5,000 different labels; got 5,001, such as "lemma0", .* Name the column'):
+        check_labels(Path("a.conll"), lemmas)
+    check_labels(Path("a.conll"), lemmas[1:])
+    with pytest.raises(InputError, match="at most 1,000 different labels; got 1,002"):
+        check_labels(Path("a.conll"), [f"{letter}-{number}" for number in range(501) for letter in "BI"])

@@ -247,7 +247,7 @@ def test_a_program_gives_words_and_labels_as_texts(tmp_path: Path) -> None:
     }
     trained = transduce.train(recipe, tmp_path / "run", {"train": rows[:50], "test": rows[50:]}, quiet=True)
     assert len(transduce.load(trained.run).predict("Ann Ruz sees").text.split(" ")) == 3
-    with pytest.raises(InputError, match="line 1: 2 tokens and 1 labels"):
+    with pytest.raises(InputError, match="line 1: expected a label for each token; got 2 tokens and 1 labels"):
         transduce.train(recipe, tmp_path / "other", [("Ann Ruz", "B-PER"), ("Bob", "B-PER")], quiet=True)
 
 
