@@ -191,6 +191,15 @@ def test_labels_that_training_never_had_are_told() -> None:
     assert unseen_labels(["X", "Y"], texts.labels) == ""
 
 
+def test_lines_with_other_numbers_of_columns_need_columns_that_are_named(tmp_path: Path) -> None:
+    text = "EU B-ORG\nNew York B-LOC\ncall O\n"
+    with pytest.raises(InputError, match='line 2: expected 2 columns, as in line 1; got "New York B-LOC"'):
+        read(tmp_path, "a.conll", text)
+    assert pairs(read(tmp_path, "a.conll", text, label=-1)) == [("EU New call", "B-ORG B-LOC O")]
+    with pytest.raises(InputError, match='line 1: expected 3 columns; got "EU B-ORG"'):
+        read(tmp_path, "a.conll", text, label=-3)
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "wanted"),
     [

@@ -152,7 +152,7 @@ def _rows(file: TaggedFile, path: Path, unit: str, scheme: Scheme | None) -> Ite
             return json_rows(path, unit, spans_in, word, key)
         case "conllu":
             return conllu_rows(path, "upos" if file.label is None else file.label, _column(file.word, 1))
-    return conll_rows(path, _column(file.word, 0), _column(file.label, -1))
+    return conll_rows(path, _column(file.word, 0), file.label if isinstance(file.label, int) else None)
 
 
 def _column(given: int | str | None, usual: int) -> int:

@@ -43,19 +43,22 @@ class TaggedRow(NamedTuple):
     document: int = 0
 
 
-def conll_rows(path: Path, word: int = 0, label: int = -1) -> Iterator[TaggedRow]:
+def conll_rows(path: Path, word: int = 0, label: int | None = None) -> Iterator[TaggedRow]:
     """The rows of a file in columns.
 
     Args:
-        word, label: the columns, from 0; -1 = the last.
+        word, label: the columns, from 0, or from -1, the last, backwards; None = the last, and all lines have as many.
 
     Raises:
-        InputError: a missing file; lines that lack a column, all named.
+        InputError: a missing file; lines that lack a column, or have more or fewer than the first one where the last
+            one is meant, all named.
     """
-    problems = Problems(path)
-    least = max(word + 1, label + 1, 2)
+    problems, alike = Problems(path), label is None
+    label = -1 if label is None else label
+    least, columns, first = max(word + 1, label + 1, -label, 2), 0, 0
 
     def cells() -> Iterator[tuple[int, list[str]]]:
+        nonlocal columns, first
         for number, line in enumerate(text_lines(path), 1):
             found = line.split("\t") if "\t" in line else line.split()
             if not line.strip():
@@ -65,7 +68,11 @@ def conll_rows(path: Path, word: int = 0, label: int = -1) -> Iterator[TaggedRow
             elif len(found) < least or not (found[word].strip() and found[label].strip()):
                 wanted = "a word and its label" if least == 2 else f"{least} columns"
                 problems.add(number, f'expected {wanted}; got "{line[:SHOWN]}".')
+            elif alike and columns and len(found) != columns:
+                wanted = f"{columns} columns, as in line {first}"
+                problems.add(number, f'expected {wanted}; got "{line[:SHOWN]}". Correct it, or name the columns.')
             else:
+                columns, first = columns or len(found), first or number
                 yield number, [found[word], found[label].strip()]
 
     yield from _grouped(cells())
