@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+from transduce.core.errors import InputError
+from transduce.data.columns.word_labels import WordLabels
 from transduce.data.structures.label_schemes import (
     LabelSpan,
     allowed_transitions,
@@ -81,3 +83,12 @@ def test_transitions_allow_what_is_its_own_writing_and_nothing_else(scheme: str)
 
 def test_without_a_scheme_all_is_allowed() -> None:
     assert allowed_transitions(("NOUN", "VERB"), "none") == ()
+
+
+@pytest.mark.parametrize(("scheme", "most"), [("bio", 1_000), ("none", 5_000)])
+def test_a_model_file_with_more_labels_than_can_be_paired_is_refused(scheme: str, most: int) -> None:
+    table = {"labels": [f"B-{number}" for number in range(most)], "scheme": scheme}
+    assert len(WordLabels.from_dict(table).labels) == most
+    table["labels"].append("O")
+    with pytest.raises(InputError, match=rf"expected at most {most:,}; got {most + 1:,}"):
+        WordLabels.from_dict(table)

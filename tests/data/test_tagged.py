@@ -10,7 +10,7 @@ import pytest
 
 from transduce.core.errors import InputError
 from transduce.data.structures.word_units import unit_bounds, units_of
-from transduce.data.tagged import TaggedFile, TaggedTexts, going_on, read_tagged, unseen_labels
+from transduce.data.tagged import TaggedFile, TaggedTexts, check_labels, going_on, read_tagged, unseen_labels
 
 SENTENCE = [("EU", "B-ORG"), ("rejects", "O"), ("German", "B-MISC"), ("call", "O")]
 WANTED = [("EU rejects German call", "B-ORG O B-MISC O"), ("Peter Blackburn", "B-PER I-PER")]
@@ -141,7 +141,11 @@ def test_spans_that_cut_words_are_widened(tmp_path: Path) -> None:
     [
         ("a.conll", "a\tO\nEU\nb\tO\n", r'a\.conll, line 2: expected a word and its label; got "EU"'),
         ("a.conllu", "1\tEU\n", r'a\.conllu, line 1: expected the ten tab-separated columns of CoNLL-U; got "1\tEU"'),
-        ("a.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n', r"a\.jsonl, line 1: 2 tokens and 1 labels\."),
+        (
+            "a.jsonl",
+            '{"tokens": ["a", "b"], "tags": ["O"]}\n',
+            "line 1: expected a label for each token; got 2 tokens and 1",
+        ),
         ("a.jsonl", '{"words": "a"}\n', r'line 1: expected an object with "tokens" and "ner_tags"'),
         ("a.jsonl", "\nno\n", r'line 2: expected an object with "tokens"'),
         (
@@ -151,6 +155,9 @@ def test_spans_that_cut_words_are_widened(tmp_path: Path) -> None:
         ),
         ("a.jsonl", '{"text": "New", "spans": [[0, 8, "LOC"]]}\n', r"expected spans as .* within 3 characters"),
         ("a.jsonl", '{"text": "a  b", "spans": [[1, 2, "LOC"]]}\n', r"expected words in the span \[1, 2"),
+        ("a.jsonl", '{"text": "New", "spans": [[0, %s, "LOC"]]}\n' % ("9" * 5000), "expected spans as .* within 3"),
+        ("a.jsonl", '{"text": "New", "spans": [[0, 3, "\\ud83d"]]}\n', "line 1: expected text; got half a character"),
+        ("a.jsonl", '{"tokens": ["\\ud83d"], "tags": ["O"]}\n', "line 1: expected text; got half a character"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, name: str, text: str, said: str) -> None:
@@ -184,6 +191,15 @@ def test_labels_that_training_never_had_are_told() -> None:
     assert unseen_labels(["X", "Y"], texts.labels) == ""
 
 
+def test_lines_with_other_numbers_of_columns_need_columns_that_are_named(tmp_path: Path) -> None:
+    text = "EU B-ORG\nNew York B-LOC\ncall O\n"
+    with pytest.raises(InputError, match='line 2: expected 2 columns, as in line 1; got "New York B-LOC"'):
+        read(tmp_path, "a.conll", text)
+    assert pairs(read(tmp_path, "a.conll", text, label=-1)) == [("EU New call", "B-ORG B-LOC O")]
+    with pytest.raises(InputError, match='line 1: expected 3 columns; got "EU B-ORG"'):
+        read(tmp_path, "a.conll", text, label=-3)
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "wanted"),
     [
@@ -199,3 +215,12 @@ def test_units_of_text(text: str, unit: str, wanted: list[str]) -> None:
     assert units_of(text, unit) == wanted
     assert [text[start:end] for start, end in unit_bounds(text, unit)] == wanted
     assert units_of(" ".join(wanted), unit) == wanted
+
+
+def test_a_column_of_other_things_than_labels_is_refused() -> None:
+    lemmas = [f"lemma{number}" for number in range(5_001)]
+    with pytest.raises(InputError, match=r'5,000 different labels; got 5,001, such as "lemma0", .* Name the column'):
+        check_labels(Path("a.conll"), lemmas)
+    check_labels(Path("a.conll"), lemmas[1:])
+    with pytest.raises(InputError, match="at most 1,000 different labels; got 1,002"):
+        check_labels(Path("a.conll"), [f"{letter}-{number}" for number in range(501) for letter in "BI"])

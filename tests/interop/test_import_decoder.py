@@ -228,6 +228,7 @@ REFUSED = {
     "sliding_window = 64: attention to a window": ("mistral", {"sliding_window": 64}),
     "sliding_window = 32": ("qwen2", {"use_sliding_window": True, "sliding_window": 32}),
     "layer_types: expected full_attention": ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}),
+    r"layer_types: expected full_attention in all layers; got \[1\]": ("qwen3", {"layer_types": [[1]]}),
     "soft-capping of logits": ("gemma", {"final_logit_softcapping": 30.0}),
     "a mixture of experts": ("llama", {"num_local_experts": 8}),
     "quantised weights": ("llama", {"quantization_config": {"quant_method": "gptq"}}),

@@ -262,6 +262,8 @@ def test_a_folder_is_converted_once_and_again_when_it_changes(
         ("problem_type", "regression", "expected \"single_label_classification\"; got 'regression'"),
         ("architectures", 5, "architectures: expected a list; got 5"),
         ("id2label", ["a"], "id2label: expected a table; got"),
+        ("id2label", {"0": "a", "1": "a", "2": ""}, 'id2label: expected two labels or more, all .* "a", "a", ""'),
+        ("auto_map", {"AutoModel": "modeling.Model"}, "auto_map: code of its own cannot be converted"),
         ("num_hidden_layers", 10**9, "num_hidden_layers = 1000000000, but there are"),
         ("hidden_size", 10**6, "embeddings_project.weight. is missing"),
         ("model_type", "deberta", 'model_type = "deberta" cannot be converted'),
@@ -272,6 +274,19 @@ def test_other_settings_are_refused(key: str, value: Any, message: str, tmp_path
     file = tmp_path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
     with pytest.raises(InputError, match=message):
+        read_foreign(tmp_path, Languages(), "bert")
+
+
+def test_more_weights_than_the_memory_holds_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    foreign(tmp_path, "bert", "Model")
+    size = 10**12  # bytes of a file without blocks
+    header = json.dumps({"x": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}).encode()
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + size)
+    config = json.loads((tmp_path / "config.json").read_text()) | {"num_hidden_layers": 1}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"250\.0 billion weights need 1000 GB in fp32"):
         read_foreign(tmp_path, Languages(), "bert")
 
 

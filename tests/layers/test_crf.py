@@ -187,3 +187,16 @@ def test_forbidden_labels_have_no_probability_and_all_parameters_a_finite_gradie
     found_B[1:].sum().backward()
     assert module.scores_DD is not None and module.scores_DD.grad is not None and emission_BNC.grad is not None
     assert module.scores_DD.grad.isfinite().all() and emission_BNC.grad.isfinite().all()
+
+
+def test_without_scores_of_pairs_each_word_has_its_own_best_label() -> None:
+    emission_BNC = torch.randn(3, 4, 3, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    chain = LinearChain(3, learned=False).chain(torch.float64)
+    found_BN = best_rows(emission_BNC, torch.tensor([4, 2, 1]), chain)
+    for row, length in enumerate((4, 2, 1)):
+        scores = {
+            labels: sum(float(emission_BNC[row, place, label]) for place, label in enumerate(labels))
+            for labels in itertools.product(range(3), repeat=length)
+        }
+        best = max(scores, key=lambda labels: scores[labels])
+        assert found_BN[row].tolist() == [*best, *[0] * (4 - length)]

@@ -13,10 +13,13 @@ from forked import transduce as command
 from served import serving
 from toy_trainings import resumed_to_the_same_bytes, trained_beside
 from transduce.core.errors import InputError
-from transduce.data.structures.label_schemes import labels_of, spans_of
+from transduce.data.columns.words import Words
+from transduce.data.structures.label_schemes import LabelSpan, labels_of, spans_of
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.evaluation.evaluate import Settings, evaluate_files
 from transduce.evaluation.texts import Files
 from transduce.inference.frequent_labels import FrequentLabels
+from transduce.tasks.tagging import parts_that_fit
 
 FIRST, LAST = ["Ann", "Bob", "Cem", "Dana", "Eva"], ["Ruz", "Stone", "Tal", "Umar"]
 PLACES = ["Oslo", "Kisumu", "Lima", "Bonn"]
@@ -244,7 +247,7 @@ def test_a_program_gives_words_and_labels_as_texts(tmp_path: Path) -> None:
     }
     trained = transduce.train(recipe, tmp_path / "run", {"train": rows[:50], "test": rows[50:]}, quiet=True)
     assert len(transduce.load(trained.run).predict("Ann Ruz sees").text.split(" ")) == 3
-    with pytest.raises(InputError, match="line 1: 2 tokens and 1 labels"):
+    with pytest.raises(InputError, match="line 1: expected a label for each token; got 2 tokens and 1 labels"):
         transduce.train(recipe, tmp_path / "other", [("Ann Ruz", "B-PER"), ("Bob", "B-PER")], quiet=True)
 
 
@@ -253,3 +256,38 @@ def test_the_baseline_knows_words_by_their_looks() -> None:
         [(["walking", "Walking", "3", "dogs"], ["V", "N", "NUM", "N"]), (["walking", "cats", "17"], ["V", "N", "NUM"])]
     )
     assert counted.predict(["walking", "running", "2019", "birds", "ÉTÉ", "cats"]) == ["V", "V", "NUM", "N", "N", "N"]
+
+
+def test_held_out_texts_may_be_longer_than_the_positions(corpus: Path, tmp_path: Path) -> None:
+    """Their loss is that of parts that fit; predictions read windows."""
+    lines = conll(30, 5).replace("\n\n", "\n")
+    (tmp_path / "long.conll").write_text(f"{lines}\n{'x' * 3000}\tO\n\n{conll(5, 6)}")
+    model = "encoder = 'transformer'\nheads = 2\nfeed_forward = 16\npositions = 'learned'\nmax_length = 9"
+    recipe = recipe_at(corpus, tmp_path / "recipe.toml", model, 2)
+    text = recipe.read_text().replace("hidden = 16\n", "").replace('"valid.conll"', f'"{tmp_path / "long.conll"}"')
+    recipe.write_text(text.replace("character_width = 8\ncharacter_filters = 8\n", ""))
+    found = command(tmp_path, "train", recipe, "--run", tmp_path / "run")
+    assert found.code == 0, found.shown
+    loss = json.loads((tmp_path / "run" / "report.json").read_text())["validation"]["loss"]
+    assert 0 < loss < 100
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes", "none"])
+def test_parts_hold_every_word_and_whole_rows_of_labels(scheme: Any) -> None:
+    source = Words(train_tokenizer(TokenizerConfig(vocabulary=60), [" ".join(PLAIN + FIRST)]), positions=8)
+    words = [*PLAIN, "Eva" * 30, *FIRST, *PLAIN]
+    labels = labels_of(
+        [LabelSpan(1, 4, "A"), LabelSpan(10, 23, "B")], len(words), "bio" if scheme == "none" else scheme
+    )
+    parts = list(parts_that_fit((7, " ".join(words), " ".join(labels)), source, scheme))
+    assert len(parts) > 3
+    shown = [word for _, text, _ in parts for word in text.split(" ")]
+    assert all(one == other or one.startswith(other) for one, other in zip(words, shown, strict=True))
+    for line, text, given in parts:
+        row, [ids] = given.split(" "), source.encode([text])
+        assert line == 7
+        assert len(ids) <= 8
+        assert len(row) == len(text.split(" "))
+        assert scheme == "none" or labels_of(spans_of(row), len(row), scheme) == row
+    kinds = [label.partition("-")[2] for _, _, row in parts for label in row.split(" ")]
+    assert kinds == [label.partition("-")[2] for label in labels]

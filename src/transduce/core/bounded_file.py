@@ -4,13 +4,14 @@ import errno
 import json
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from transduce.core.errors import InputError
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """A file to read bytes from. Pipes and devices may have no end, or let their readers wait.
 
     Raises:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from transduce.core.atomic import replace, write_json, write_text
+from transduce.core.bounded_file import open_regular
 from transduce.core.bounded_json import table_of_values, what
 from transduce.core.errors import InputError
 
@@ -255,7 +256,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; expected a safetensors file.")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield file
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file.") from error

@@ -22,6 +22,7 @@ from transduce.data.structures.label_schemes import (
     OUTSIDE,
     Scheme,
     labels_of,
+    most_labels,
     parts_of,
     scheme_of,
     spans_of,
@@ -151,7 +152,7 @@ def _rows(file: TaggedFile, path: Path, unit: str, scheme: Scheme | None) -> Ite
             return json_rows(path, unit, spans_in, word, key)
         case "conllu":
             return conllu_rows(path, "upos" if file.label is None else file.label, _column(file.word, 1))
-    return conll_rows(path, _column(file.word, 0), _column(file.label, -1))
+    return conll_rows(path, _column(file.word, 0), file.label if isinstance(file.label, int) else None)
 
 
 def _column(given: int | str | None, usual: int) -> int:
@@ -268,9 +269,14 @@ def one_scheme(texts: Sequence[TaggedTexts]) -> Scheme:
 
 
 def check_labels(path: Path, labels: Iterable[str]) -> None:
-    """Raises InputError where all words have one label."""
+    """Raises InputError where all words have one label, or there are more labels than a model can have."""
     found = sorted(set(labels))
     if len(found) < 2:
         raise InputError(
             f"{path}: expected words with two different labels or more; got {quoted(found, NAMED) or 'none'}."
+        )
+    if len(found) > (most := most_labels(scheme_of(found))):
+        raise InputError(
+            f"{path}: expected at most {most:,} different labels; got {len(found):,}, such as {quoted(found, NAMED)}. "
+            "Name the column of the labels, if these are none."
         )

@@ -222,9 +222,9 @@ def _window_problems(folder: ForeignFolder) -> Iterator[str]:
     unused = family in ("llama", "gemma") or (family in ("qwen2", "qwen3") and said in (None, False))
     if window is not None and not unused and not (type(window) is int and window >= positions):
         yield f"sliding_window = {window!r:.80}: attention to a window of positions cannot be converted."
-    kinds = config.get("layer_types") or []
-    if any(kind != "full_attention" for kind in kinds):
-        yield f"layer_types: expected full_attention in all layers; got {', '.join(sorted(map(str, set(kinds))))}."
+    kinds = set(map(str, folder.get("layer_types", list, [])))
+    if kinds - {"full_attention"}:
+        yield f"layer_types: expected full_attention in all layers; got {', '.join(sorted(kinds)):.80}."
 
 
 def _rotary(folder: ForeignFolder) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class ForeignFolder:
         return value
 
     def tensors(self) -> "ForeignTensors":
-        """All of them, in fp32."""
+        """All of them, in fp32. Raises InputError where they take more than half of the memory."""
+        check_memory(self)
         found: dict[str, Tensor] = {}
         for file in self.files:
             for name, tensor in read_tensors(file, verify=False)[0].items():

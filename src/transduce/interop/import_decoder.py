@@ -25,7 +25,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.interop.decoder_columns import column_of
 from transduce.interop.decoder_settings import biased, gpt2_table, llama_table, longest
-from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors, check_memory
+from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import Weights, affine
 from transduce.interop.imported_file import imported_file
 
@@ -50,7 +50,6 @@ def read_decoder(folder: ForeignFolder, name: str, origin: Callable[[], dict[str
     family = folder.get("model_type", str)
     _check_head(folder)
     table = gpt2_table(folder) if family == "gpt2" else llama_table(folder, family)
-    check_memory(folder)
     tensors = folder.tensors()
     weights = _gpt2(tensors, table) if family == "gpt2" else _llama(folder, tensors, table)
     _check_rows(folder, len(weights["embedding.weight"]))

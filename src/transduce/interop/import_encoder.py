@@ -23,6 +23,7 @@ import torch
 from transduce.core.bounded_file import bounded_text
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
+from transduce.core.printable import NAMED, quoted
 from transduce.data.columns import Column
 from transduce.data.columns.label import Label
 from transduce.data.columns.masked_text import MaskedText
@@ -307,6 +308,8 @@ def _settings(folder: ForeignFolder, names: Names) -> dict[str, Any]:
         if folder.config.get(key, wanted) != wanted:
             problems.append(f"{key}: expected {wanted!r}; got {folder.config[key]!r:.80}.")
     problem, one_label = folder.config.get("problem_type"), "single_label_classification"
+    if folder.config.get("auto_map") is not None:
+        problems.append("auto_map: code of its own cannot be converted.")
     if problem not in (None, one_label):
         problems.append(f'problem_type: expected "{one_label}"; got {problem!r:.80}.')
     if problems:
@@ -362,11 +365,16 @@ def _pooling(folder: ForeignFolder) -> dict[str, Any]:
 
 def _labels(folder: ForeignFolder) -> tuple[str, ...]:
     named = folder.get("id2label", dict, {"0": "LABEL_0", "1": "LABEL_1"})
+    file = folder.path / "config.json"
     try:
-        return tuple(str(named[str(place)]) for place in range(len(named)))
+        labels = tuple(str(named[str(place)]) for place in range(len(named)))
     except KeyError as error:
-        file = folder.path / "config.json"
         raise InputError(f"{file}: id2label: expected the numbers from 0; {error} is missing.") from None
+    if len(labels) < 2 or len(set(labels)) < len(labels) or "" in labels:
+        raise InputError(
+            f"{file}: id2label: expected two labels or more, all different and none empty; got {quoted(labels, NAMED)}."
+        )
+    return labels
 
 
 def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:

@@ -30,7 +30,7 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.speech.log_mel import FRAMES, RATE
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.interop.ctranslate2_weights import ctranslate2_specification, read_ctranslate2
-from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors, check_memory
+from transduce.interop.foreign_folder import ForeignFolder, ForeignTensors
 from transduce.interop.import_bart import ACTIVATIONS, Weights, affine, take_layer
 from transduce.interop.import_columns import HOW
 from transduce.interop.import_tokenizer import LARGEST, filled, json_of
@@ -82,7 +82,6 @@ def read_whisper(
         InputError: settings that our Transformer does not have; tensors are missing, or are not known; no tokenizer;
             no such language.
     """
-    check_memory(folder)
     heads = folder.size("encoder_attention_heads")
     activation, problems = folder.get("activation_function", str, "gelu"), []
     for key, wanted in (

@@ -100,6 +100,8 @@ def log_marginals(emission_BNC: Tensor, length_B: Tensor, chain: Chain) -> Tenso
 
 def best_rows(emission_BNC: Tensor, length_B: Tensor, chain: Chain) -> Tensor:
     """(B, N) int64: the likeliest row of labels, which no rule forbids; 0 behind the last word."""
+    if not any(bool(each.any()) for each in chain):  # no pair of labels is better than another
+        return emission_BNC.argmax(2).masked_fill(~_real(length_B, emission_BNC.shape[1]), 0)
     best_BC, came_from = chain.start_C + emission_BNC[:, 0], list[Tensor]()
     for place in range(1, emission_BNC.shape[1]):
         reached_BC, from_BC = (best_BC[:, :, None] + chain.between_CC).max(1)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -12,7 +12,7 @@ from torch import nn
 
 from transduce.core.config import Config
 from transduce.core.errors import every
-from transduce.data.columns import Columns
+from transduce.data.columns import Column, Columns
 from transduce.data.columns.word_labels import WordLabels
 from transduce.data.columns.words import Words
 from transduce.data.corpus import provenance
@@ -23,7 +23,7 @@ from transduce.data.hold_out import HELD_OUT, TRAIN, HoldOut, check_drawn_once, 
 from transduce.data.input_file import InputFile
 from transduce.data.labelled_hold_out import ExampleSplit
 from transduce.data.store import Store
-from transduce.data.structures.label_schemes import Scheme
+from transduce.data.structures.label_schemes import Scheme, labels_of, spans_of
 from transduce.data.structures.word_units import Unit, units_of
 from transduce.data.tagged import (
     FORMATS,
@@ -228,7 +228,7 @@ class Tagging(LabelTask):
             tell(split.report())
         corpora, totals = [], Counter[str]()
         for file, read in zip(data.train, data.part(texts), strict=True):
-            store = self._store([file], [read], data.filters, cache, _drawn_as(split, TRAIN))
+            store = self._store([file], [read], self._filters, cache, _drawn_as(split, TRAIN))
             corpora.append((store, file.weight))
             totals.update(read.labels)
             kept = Dropped.from_dict(store.metadata["dropped"]).report("texts")
@@ -338,7 +338,53 @@ class Tagging(LabelTask):
         if told := unseen_labels(self.label_names, sum((each.labels for each in read), Counter[str]())):
             tell(f"{name}: {told}")
         texts = [(words, labels) for each in read for _, words, labels in each.examples]
+        source = self.columns["source"]
+        if source.room is not None:
+            cut = partial(parts_that_fit, source=source, scheme=self.scheme)
+            read = [each._replace(examples=[*chain.from_iterable(map(cut, each.examples))]) for each in read]
+            part = {**part, "room": source.room}
         return Dataset(self._store(files, read, NO_LIMITS, cache, part), texts)
+
+    @property
+    def _filters(self) -> FilterConfig:
+        """No text is longer than the model has positions for."""
+        return self.data.filters.model_copy(update={"max_tokens": self.max_source_length})
+
+
+def parts_that_fit(example: Example, source: Column, scheme: Scheme) -> Iterator[Example]:
+    """A text in parts that `source` has positions for, one behind the other; labels begin anew in each.
+
+    Of a word that is too long by itself its beginning is kept, as predictions read it.
+    """
+    line, text, labels = example
+    words, each_label, start = text.split(" "), labels.split(" "), 0
+    while start < len(words):
+        end = _end_of_part(words, start, source)
+        kept, given = words[start:end], each_label[start:end]
+        if end < len(words) or start:
+            given = given if scheme == "none" else labels_of(spans_of(given), len(given), scheme)
+        yield line, " ".join(kept if len(kept) > 1 else [_beginning(kept[0], source)]), " ".join(given)
+        start = end
+
+
+def _end_of_part(words: Sequence[str], start: int, source: Column) -> int:
+    """Up to which word there is room, for one at least."""
+    assert source.room is not None
+    end = min(len(words), start + source.room)
+    while end > start + 1 and _pieces(" ".join(words[start:end]), source) > source.room:
+        end = start + max(1, (end - start) * 3 // 4)
+    return end
+
+
+def _beginning(word: str, source: Column) -> str:
+    assert source.room is not None
+    while len(word) > 1 and _pieces(word, source) > source.room:
+        word = word[: len(word) // 2]
+    return word
+
+
+def _pieces(text: str, source: Column) -> int:
+    return len(source.encode([text])[0])
 
 
 def _drawn_as(split: ExampleSplit | None, part: int) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from transduce.core.errors import InputError
 from transduce.data.columns.label import AlignedLabels, Label
 from transduce.data.columns.protocols import Column, ColumnSpec
-from transduce.data.structures.label_schemes import SCHEMES, allowed_transitions
+from transduce.data.structures.label_schemes import SCHEMES, allowed_transitions, most_labels
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,19 @@ class WordLabels(AlignedLabels):
     """The labels of a text's words a row, with one space between; one that is not known counts as none.
 
     scheme: of `transduce.data.structures.label_schemes`, which says what labels may follow each other.
+
+    Raises:
+        InputError: as `Label`; there are more than `most_labels`.
     """
 
     kind: ClassVar[str] = "word_labels"
     likelihood_unit: ClassVar[str] = "word"
     scheme: str = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.labels) > (most := most_labels(self.scheme)):
+            raise InputError(f"labels of words: expected at most {most:,}; got {len(self.labels):,}.")
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
@@ -40,7 +49,11 @@ class WordLabels(AlignedLabels):
     @property
     def spec(self) -> ColumnSpec:
         size = len(self.labels)
-        return ColumnSpec(self.kind, size, ids=size + 1, follows=allowed_transitions(self.labels, self.scheme))
+        return ColumnSpec(self.kind, size, ids=size + 1, follows=self._follows)
+
+    @cached_property
+    def _follows(self) -> tuple[tuple[bool, ...], ...]:
+        return allowed_transitions(self.labels, self.scheme)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each row."""

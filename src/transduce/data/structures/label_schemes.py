@@ -21,6 +21,7 @@ LETTERS: dict[Scheme, set[str]] = {"bio": set("BI"), "bioes": set("BIES"), "bmes
 BILOU = str.maketrans("LU", "ES")
 OTHER_LETTERS = str.maketrans("MLU", "IES")  # of BMES, and of BILOU, as those of BIOES
 BEGINS, ENDS = "BS", "ES"
+MOST_OF_SCHEME, MOST_WITHOUT = 1_000, 5_000  # labels
 
 
 class LabelSpan(NamedTuple):
@@ -94,15 +95,6 @@ def labels_of(spans: Sequence[LabelSpan], words: int, scheme: str) -> list[str]:
     return labels
 
 
-def may_follow(before: str, after: str) -> bool:
-    """Whether a scheme lets the label `after` follow `before`: both of BIO, or both of BIOES or BMES."""
-    one, other = parts_of(before), parts_of(after)
-    within = other.letter in "IE"
-    if within:
-        return one.letter in "BI" and one.kind == other.kind
-    return True
-
-
 def allowed_transitions(labels: Sequence[str], scheme: str) -> tuple[tuple[bool, ...], ...]:
     """(C + 1, C + 1): which of C labels may stand behind which; () = any may.
 
@@ -110,10 +102,25 @@ def allowed_transitions(labels: Sequence[str], scheme: str) -> tuple[tuple[bool,
     """
     if scheme == "none":
         return ()
-    closed = scheme != "bio"  # a span's last word has a label of its own
-    rows = []
-    for before in [*labels, OUTSIDE]:
-        open_span = closed and parts_of(before).letter in "BI"
-        row = [may_follow(before, after) and (not open_span or parts_of(after).letter in "IE") for after in labels]
-        rows.append((*row, not open_span))
-    return tuple(rows)
+    parts, closed = [parts_of(each) for each in labels], scheme != "bio"  # a span's last word has a label of its own
+    rows = dict[tuple[str, bool], tuple[bool, ...]]()
+    for before in (found := [_open_span(each, closed) for each in [*parts, LabelParts(OUTSIDE, "")]]):
+        if before not in rows:
+            rows[before] = (*(_may_stand_behind(before, each) for each in parts), not before[1])
+    return tuple(rows[before] for before in found)
+
+
+def _open_span(before: LabelParts, closed: bool) -> tuple[str, bool]:
+    """The kind of the span that may go on behind a label, "O" where none may; whether it must."""
+    goes_on = before.letter in "BI"
+    return (f"-{before.kind}" if goes_on else OUTSIDE), goes_on and closed
+
+
+def _may_stand_behind(before: tuple[str, bool], after: LabelParts) -> bool:
+    kind, must_go_on = before
+    return kind == f"-{after.kind}" if after.letter in "IE" else not must_go_on
+
+
+def most_labels(scheme: str) -> int:
+    """How many labels there may be: a row of scores is computed for each pair of them where labels follow a scheme."""
+    return MOST_WITHOUT if scheme == "none" else MOST_OF_SCHEME

@@ -18,6 +18,7 @@ from transduce.data.files import text_lines
 from transduce.data.formats.jsonl import Jsonl
 from transduce.data.structures.label_schemes import LabelSpan, labels_of
 from transduce.data.structures.word_units import SPACES, unit_bounds, units_of
+from transduce.data.tokenizers.patterns import SURROGATE
 
 FIELDS = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7}  # of CoNLL-U, besides form: 1
 TOKENS = ("tokens", "words", "source")
@@ -26,6 +27,7 @@ SPANS = ("spans", "label", "entities", "labels")
 DOCUMENT, NEW_DOCUMENT = "-DOCSTART-", "# newdoc"  # before each document: of CoNLL, of CoNLL-U
 MARK = [DOCUMENT]
 SHOWN = 40  # characters of what came in a message
+DIGITS = 18  # of the number of a character in a text
 
 
 class TaggedRow(NamedTuple):
@@ -41,19 +43,22 @@ class TaggedRow(NamedTuple):
     document: int = 0
 
 
-def conll_rows(path: Path, word: int = 0, label: int = -1) -> Iterator[TaggedRow]:
+def conll_rows(path: Path, word: int = 0, label: int | None = None) -> Iterator[TaggedRow]:
     """The rows of a file in columns.
 
     Args:
-        word, label: the columns, from 0; -1 = the last.
+        word, label: the columns, from 0, or from -1, the last, backwards; None = the last, and all lines have as many.
 
     Raises:
-        InputError: a missing file; lines that lack a column, all named.
+        InputError: a missing file; lines that lack a column, or have more or fewer than the first one where the last
+            one is meant, all named.
     """
-    problems = Problems(path)
-    least = max(word + 1, label + 1, 2)
+    problems, alike = Problems(path), label is None
+    label = -1 if label is None else label
+    least, columns, first = max(word + 1, label + 1, -label, 2), 0, 0
 
     def cells() -> Iterator[tuple[int, list[str]]]:
+        nonlocal columns, first
         for number, line in enumerate(text_lines(path), 1):
             found = line.split("\t") if "\t" in line else line.split()
             if not line.strip():
@@ -63,7 +68,11 @@ def conll_rows(path: Path, word: int = 0, label: int = -1) -> Iterator[TaggedRow
             elif len(found) < least or not (found[word].strip() and found[label].strip()):
                 wanted = "a word and its label" if least == 2 else f"{least} columns"
                 problems.add(number, f'expected {wanted}; got "{line[:SHOWN]}".')
+            elif alike and columns and len(found) != columns:
+                wanted = f"{columns} columns, as in line {first}"
+                problems.add(number, f'expected {wanted}; got "{line[:SHOWN]}". Correct it, or name the columns.')
             else:
+                columns, first = columns or len(found), first or number
                 yield number, [found[word], found[label].strip()]
 
     yield from _grouped(cells())
@@ -135,6 +144,7 @@ def json_rows(
     for each in Jsonl().objects(path):
         try:
             row = _json_row(each.value, unit, scheme, word, label)
+            _check_characters(row, each.written)
         except InputError as error:
             problems.add(each.line, error.problems[0])
         else:
@@ -154,10 +164,16 @@ def _json_row(found: Any, unit: str, scheme: str, word: str | None, label: str |
     if tokens is None:
         return _spanned(str(text), labels, unit, scheme)
     if len(tokens) != len(labels):
-        raise InputError(f"{len(tokens)} tokens and {len(labels)} labels.")
+        raise InputError(f"expected a label for each token; got {len(tokens)} tokens and {len(labels)} labels.")
     if not all(isinstance(each, str) for each in [*tokens, *labels]):
         raise InputError("expected texts as tokens, and texts or numbers as labels.")
     return TaggedRow(0, [str(each) for each in tokens], [str(each) for each in labels])
+
+
+def _check_characters(row: TaggedRow, written: str) -> None:
+    """Raises InputError for half a character, which JSON can write and UTF-8 cannot."""
+    if "\\u" in written and any(map(SURROGATE.search, chain(row.words, row.labels))):
+        raise InputError("expected text; got half a character (a lone surrogate), as \\ud83d. Correct or delete it.")
 
 
 def _listed(table: dict[str, Any], keys: Sequence[str]) -> list[Any] | None:
@@ -190,10 +206,16 @@ def _span(given: Any, length: int) -> tuple[int, int, str]:
     """[start, end, "PER"], or an object with these. Raises InputError for anything else."""
     values = [given.get(key) for key in ("start", "end", "label")] if isinstance(given, dict) else given
     if isinstance(values, list) and len(values) >= 3 and isinstance(values[2], str) and values[2]:
-        start, end = (int(each) if str(each).isdecimal() else -1 for each in values[:2])
+        start, end = map(_place, values[:2])
         if 0 <= start < end <= length:
             return start, end, values[2]
     raise InputError(f'expected spans as [start, end, "LABEL"] within {length} characters; got {str(given)[:SHOWN]}.')
+
+
+def _place(given: Any) -> int:
+    """The number of a character; -1 for what is none."""
+    written = str(given)
+    return int(written) if len(written) <= DIGITS and written.isdecimal() else -1
 
 
 def segmented_rows(path: Path) -> Iterator[TaggedRow]:
