@@ -24,7 +24,7 @@ from transduce.inference.prediction import SpokenSegment
 from transduce.interpret.capabilities import described
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.serve.explorer_schemas import ExplorationAnswer
-from transduce.serve.transcriptions import subtitles
+from transduce.serve.subtitles import subtitles
 
 RATE = 8000
 
