@@ -21,10 +21,10 @@ class Repetition(NamedTuple):
 
 
 def repetition(text: str) -> Repetition | None:
-    """What stands in a text at least 6 times in a row, and has 12 characters or more with all its repeats; None = nothing.
+    """What stands in a text 6 times in a row or more, which are 12 characters or more together; None = nothing.
 
-    Of several it is the one that covers most characters; of those that cover as many, the shortest: "a b a b .." repeats
-    "a b", not "a b a b".
+    Of several it is the one that covers most characters; of those that cover as many, the shortest: "a b a b a b .."
+    repeats "a b", not "a b a b".
     """
     spaced, best, covered = f"{text.strip()} ", None, COVERED - 1
     for length in range(1, min(LONGEST, len(spaced) // TIMES) + 1):

@@ -2,8 +2,8 @@
 
 The likeliest alignment of the tokens (`transduce.layers.ctc.best_alignment`) gives each token its first and its last
 place, and a place so many frames of 10 ms. A word lasts from the first place of its first token to the end of the last
-place of its last token. CTC holds a token in few places, often in one, and blanks in the others: words begin about where
-they are heard, and end early.
+place of its last token. CTC holds a token in few places, often in one, and blanks in the others: words begin about
+where they are heard, and end early.
 
 A word is what stands between white space, with the marks beside it. Each character of a script without spaces between
 words, such as Chinese, is one.
@@ -13,12 +13,12 @@ Shapes: P places of a recording, T tokens, B recordings.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import regex
 import torch
 
-from transduce.core.padded import Padded
 from transduce.data.collate import padded
 from transduce.data.columns.tokens import Tokens
 from transduce.data.speech.filterbank import SHIFT
@@ -118,4 +118,4 @@ def _cut(run: str, first: int) -> list[Span]:
     """The words of a run without white space, which begins at character `first`."""
     cuts = [place for place in (each.start() for each in CUTS.finditer(run)) if LETTER.search(run[:place])]
     bounds = [0, *cuts, len(run)]
-    return [(first + a, first + b) for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+    return [(first + a, first + b) for a, b in pairwise(bounds) if a < b]

@@ -1,7 +1,7 @@
 """Subtitles as SubRip and WebVTT have them, cut at words where their times are known.
 
-A subtitle has at most two lines of 42 characters and lasts at most 7 s (the usual limits of broadcasters; Netflix, Timed
-Text Style Guide). A character of Chinese, Japanese or Korean is as wide as two. One that ends early stays for a second, or
+A subtitle has at most two lines of 42 characters, and lasts at most 7 s (Netflix, Timed Text Style Guide: general
+requirements). A character of Chinese, Japanese or Korean is as wide as two. One that ends early stays for a second, or
 until the next begins. A pause of a second begins a new one.
 """
 

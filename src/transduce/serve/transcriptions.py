@@ -64,7 +64,7 @@ class TranscriptionSegment(BaseModel):
 class VerboseTranscription(BaseModel):
     """What was said, and when. language: code, or "" where the model does not say it; duration: in seconds.
 
-    segments, words: as `timestamp_granularities[]` asks for. warnings: which parts have no end because the output was cut
+    segments, words: as `timestamp_granularities[]` asks for. warnings: which parts have no end, as the output was cut
     off at its limit, and which repeat themselves; without any, there is no such key.
     """
 

@@ -193,6 +193,21 @@ def read_recordings(
         yield from _strings(list(found), file.strings, located(root, file.file))
 
 
+def check_there(table: str, recordings: Sequence[tuple[int, str]]) -> None:
+    """Raises InputError for sounds that are not there, naming the first lines."""
+    gone = [(line, name) for line, name in recordings if not all(_is_there(part) for part in name.split(JOIN))]
+    if gone:
+        named = "; ".join(f"line {line}: {name}" for line, name in gone[:NAMED])
+        raise InputError(
+            f"{table}: {len(gone):,} of {len(recordings):,} sound files are not there ({named}). Correct or delete "
+            "these lines."
+        )
+
+
+def _is_there(name: str) -> bool:
+    return name.startswith(DATA) or Path(_file_of(name.strip())).is_file()
+
+
 def recordings_digest(names: Sequence[str], root: Path) -> str:
     """SHA-256, in hex, of the content of all files that these recordings are in, in the order of their names."""
     files = sorted({path for name in names for part in name.split(JOIN) if (path := _file_of(part))})
