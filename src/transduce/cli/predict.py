@@ -45,6 +45,7 @@ def predict(
             help="Read this file (plain, .gz, .zst or .xz) instead of standard input: one input a line, or a file in "
             "a format of the model's task: for pairs of texts a .csv, .jsonl, .tmx or .tsv with the recipe's columns, "
             "for classification a .csv or .jsonl; SQuAD's JSON, whose outputs are one JSON object by the inputs' ids; "
+            "a table or a folder of recordings; "
             "stories in bAbI's format, also as a pattern."
         ),
     ] = None,

@@ -142,7 +142,7 @@ class RecordingFile(Config):
         return [path, *([located(root, self.features)] if self.features else [])]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """None: `transduce evaluate` reads tables of two columns."""
+        """None: `transduce evaluate` reads tables whose sounds lie beside them, and no archives."""
         return []
 
 
