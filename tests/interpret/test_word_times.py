@@ -62,7 +62,9 @@ def slow_times(pipeline: Any, name: str, prediction: Prediction) -> list[tuple[f
     ids = task.columns["target"].ids(prediction.tokens)
     found = slow_alignment(places.values[0].double().log_softmax(-1), ids, task.start)
     step = SUBSAMPLED * SHIFT
-    return found and [(a * step, min((b + 1) * step, frames.shape[1] * SHIFT)) for a, b in found]
+    if found is None:
+        return None
+    return [(a * step, min((b + 1) * step, frames.shape[1] * SHIFT)) for a, b in found]
 
 
 @pytest.mark.parametrize("table", [JOINT, {**CTC, "places": 1}], ids=["joint", "ctc"])

@@ -40,7 +40,7 @@ def times_words(searched: SearchedModel) -> bool:
     """Whether a model reads recordings and aligns what it writes with them."""
     model: Any = searched.model
     aligns = isinstance(model, Aligns) or (isinstance(model, PredictsJointly) and bool(model.ctc_weight))
-    return aligns and not searched.others and reads(searched.task).is_sound  # type: ignore[arg-type]
+    return aligns and not searched.others and reads(searched.task).is_sound
 
 
 def with_word_times(
