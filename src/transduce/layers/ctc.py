@@ -113,7 +113,7 @@ def token_log_probabilities(of: Written) -> Tensor:
     return (next_BU - begins_BU).masked_fill(place_U > length_B1, 0.0)
 
 
-class Alignment(NamedTuple):
+class CtcAlignment(NamedTuple):
     """The likeliest alignment of each row of a batch.
 
     first, last: (B, T), the first and the last place that holds each token; -1 behind a row's tokens, and in rows that
@@ -126,7 +126,7 @@ class Alignment(NamedTuple):
     log_probability: Tensor
 
 
-def best_alignment(of: Written) -> Alignment:
+def best_alignment(of: Written) -> CtcAlignment:
     """The likeliest alignment of each target, by the Viterbi algorithm.
 
     Of alignments that are equally likely, it is one that stays longest with what a place holds, read from the end.
@@ -152,7 +152,7 @@ STAYS, FROM_BLANK = 0, 1  # how a place came to hold a token; 2 = from the token
 
 def _traced(
     of: Written, token_BT: Tensor, blank_BU: Tensor, token_from: list[Tensor], blank_from: list[Tensor]
-) -> Alignment:
+) -> CtcAlignment:
     """The alignment, from the log-probabilities at its end and where each came from, place by place."""
     said_B = of.lengths.clone()  # tokens emitted up to this place
     ending_BU = torch.cat([torch.full_like(blank_BU[:, :1], IMPOSSIBLE), token_BT], 1).gather(1, said_B[:, None])
@@ -174,7 +174,7 @@ def _traced(
         rested_B = ~holds_B & blank_from[place].gather(1, said_B[:, None])[:, 0]
         holds_B = (holds_B & (came_B != FROM_BLANK)) | rested_B
         said_B = said_B - begins_B.long()
-    return Alignment(first_BT, last_BT, best_B)
+    return CtcAlignment(first_BT, last_BT, best_B)
 
 
 def _trellis(of: Written) -> Iterator[tuple[Tensor, Tensor]]:
