@@ -312,7 +312,8 @@ def test_long_sound_is_heard_in_parts(hears: Pipeline, recording: str, tmp_path:
     assert [round(each.end - each.start) for each in found.segments] == [30, 23]
     assert told[0].endswith("heard in 2 parts")
     assert found.text == " ".join(each.text for each in found.segments)
-    assert found.to_dict()["segments"] == [each._asdict() for each in found.segments]
+    written = [(each["start"], each["end"], each["text"]) for each in found.to_dict()["segments"]]
+    assert written == [each[:3] for each in found.segments]
     [same] = hears.task.predictor.predict(hears.model, [str(tmp_path / "long.wav")], hears.recipe.search)
     assert [each.start for each in same.segments] == [each.start for each in found.segments]
     with pytest.raises(InputError, match="53 s, the model hears 30 s at once here; cut the recording"):

@@ -12,6 +12,7 @@ from transduce.core.padded import Padded
 from transduce.layers.ctc import (
     IMPOSSIBLE,
     Written,
+    best_alignment,
     ids_of,
     least_places,
     log_likelihood,
@@ -141,3 +142,50 @@ def test_rows_of_a_batch_do_not_know_of_each_other() -> None:
         alone = Padded(logits.values[row : row + 1, : lengths[row]], logits.lengths[row : row + 1])
         [found] = token_log_probabilities(of(alone, targets([output])))
         torch.testing.assert_close(together[row, : len(output) + 1], found)
+
+
+def likeliest_rows(logits_PV: Tensor, output: tuple[int, ...]) -> tuple[float, list[tuple[int, ...]]]:
+    """The probability of the likeliest row of places that says `output`, and all rows that have it."""
+    probability_PV = logits_PV.softmax(-1).tolist()
+    every = itertools.product(range(VOCABULARY), repeat=len(probability_PV))
+    found = {row: math.prod(probability_PV[p][t] for p, t in enumerate(row)) for row in every if said(row) == output}
+    best = max(found.values())
+    return best, [row for row, each in found.items() if each >= best * (1 - 1e-12)]
+
+
+def held_by(row: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The first and the last place of each token that a row of places says."""
+    runs, at = [], 0
+    for token, group in itertools.groupby(row):
+        size = len(list(group))
+        runs += [] if token == BLANK else [(at, at + size - 1)]
+        at += size
+    return runs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_alignment_is_the_likeliest_of_all_rows_of_places(seed: int) -> None:
+    lengths = [6, 3, 4, 5, 6, 5, 6]
+    logits, target = places(lengths, seed), targets(OUTPUTS)
+    found = best_alignment(of(logits, target))
+    for row, output in enumerate(OUTPUTS):
+        best, rows = likeliest_rows(logits.values[row, : lengths[row]], output)
+        assert found.log_probability[row].item() == pytest.approx(math.log(best), abs=1e-9), output
+        size = len(output)
+        spans = [*zip(found.first[row, :size].tolist(), found.last[row, :size].tolist(), strict=True)]
+        assert spans in [held_by(each) for each in rows]
+        assert (found.first[row, size:] == -1).all() and (found.last[row, size:] == -1).all()
+
+
+def test_an_output_that_does_not_fit_has_no_alignment() -> None:
+    found = best_alignment(of(places([2, 2, 2]), targets([(0, 1, 3), (1, 1), (0, 1)])))
+    assert (found.log_probability[:2] < IMPOSSIBLE / 2).all() and (found.first[:2] == -1).all()
+    assert found.first[2].tolist() == found.last[2].tolist() == [0, 1, -1]
+
+
+def test_outputs_of_no_tokens_at_all_are_aligned() -> None:
+    logits = places([3, 2])
+    found = best_alignment(of(logits, targets([(), ()])))
+    normed_BPV = logits.values.log_softmax(-1)
+    expected = [normed_BPV[0, :, BLANK].sum().item(), normed_BPV[1, :2, BLANK].sum().item()]
+    assert found.log_probability.tolist() == pytest.approx(expected) and found.first.shape == (2, 0)

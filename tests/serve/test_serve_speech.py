@@ -24,7 +24,7 @@ from transduce.inference.prediction import SpokenSegment
 from transduce.interpret.capabilities import described
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.serve.explorer_schemas import ExplorationAnswer
-from transduce.serve.transcriptions import subtitles
+from transduce.serve.subtitles import subtitles
 
 RATE = 8000
 
@@ -207,6 +207,68 @@ def test_an_uploaded_file_that_cannot_be_heard_is_named(hearing: Server, content
     assert (answer.status_code, answer.json()) == (400, {"error": told})
     other = hearing.post("/v1/predict", texts=[url(content)])
     assert (other.status_code, other.json()) == (400, {"error": said.replace("7.wav", "the recording")})
+
+
+@pytest.fixture(scope="module")
+def aligning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pipeline]]:
+    """A server of a model that aligns, and the model."""
+    path = tmp_path_factory.mktemp("aligning") / "ctc.safetensors"
+    save_model_file(path, model_file(listener("ctc")))
+    with serving([path]) as running:
+        yield running, load(path)
+
+
+def transcribed(server: Server, content: bytes, **form: Any) -> httpx.Response:
+    return server.client.post("/v1/audio/transcriptions", files={"file": ("7.wav", content)}, data=form)
+
+
+def test_words_are_told_with_their_times(aligning: tuple[Server, Pipeline], tmp_path: Path) -> None:
+    server, model = aligning
+    content = sound(tone(2.0))
+    (tmp_path / "said.wav").write_bytes(content)
+    expected = model.predict(str(tmp_path / "said.wav"), word_times=True)
+    name = "timestamp_granularities[]"
+    both = transcribed(server, content, response_format="verbose_json", **{name: ["word", "segment"]}).json()
+    assert both["text"] == expected.text and len(both["segments"]) == 1
+    assert both["words"] == [each._asdict() for each in expected.words] and both["words"]
+    only = transcribed(server, content, response_format="verbose_json", **{name: "word"}).json()
+    assert only["words"] == both["words"] and "segments" not in only
+    plain = transcribed(server, content, response_format="verbose_json").json()
+    assert plain["segments"] == both["segments"] and "words" not in plain
+    shown = transcribed(server, content, response_format="srt").text
+    assert shown == subtitles(expected.segments, "srt", expected.words) != subtitles(expected.segments, "srt")
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"timestamp_granularities[]": "syllable"}, "expected word or segment; got syllable"),
+        ({"timestamp_granularities[]": "word"}, "is for response_format = verbose_json; got json"),
+    ],
+)
+def test_times_that_there_are_not_are_refused(
+    aligning: tuple[Server, Pipeline], form: dict[str, str], said: str
+) -> None:
+    answer = transcribed(aligning[0], sound(tone()), **form)
+    assert answer.status_code == 400 and said in answer.json()["error"]["message"]
+
+
+def test_only_a_model_that_aligns_tells_times_of_words(hearing: Server, offline: Pipeline) -> None:
+    form = {"response_format": "verbose_json", "timestamp_granularities[]": "word"}
+    answer = transcribed(hearing, sound(tone()), **form)
+    assert answer.status_code == (200 if offline.times_words else 400)
+    told = "does not align words with sound; expected segment alone"
+    assert ("words" in answer.json()) == offline.times_words != (told in answer.text)
+
+
+def test_an_output_that_was_cut_off_is_told(aligning: tuple[Server, Pipeline], tmp_path: Path) -> None:
+    server, model = aligning
+    content = sound(tone(3.0))
+    (tmp_path / "said.wav").write_bytes(content)
+    expected = model.predict(str(tmp_path / "said.wav"))
+    found = transcribed(server, content, response_format="verbose_json").json()
+    assert not expected.ended and found["warnings"] == expected.warnings
+    assert found["warnings"][0].startswith("0.0 to 3.0 s: the output was cut off at its limit")
 
 
 @pytest.mark.parametrize(

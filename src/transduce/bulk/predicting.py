@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.job import Advance, BulkEngine, BulkJob
 from transduce.inference.options import PredictionOptions
-from transduce.inference.prediction import Prediction, cut_line
+from transduce.inference.prediction import Prediction, cut_line, doubtful, doubtful_line
 
 if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
@@ -36,7 +36,8 @@ class PredictingWorker:
         self._pipeline = pipeline or _loaded(models, settings["load"])
 
     def answer(self, block: LineBlock, advance: Advance) -> dict[str, Any]:
-        """{"outputs": one for each row, "told": what a person should know, "cut": how many texts were cut, to what}."""
+        """{"outputs": one for each row, "told": what a person should know, "cut": how many texts were cut, to what,
+        "doubtful": how many recordings have outputs without an end, and how many repeat themselves}."""
         told: list[str] = []
         options = self._options_of(block)
         found = self._pipeline.predict_all(
@@ -45,7 +46,8 @@ class PredictingWorker:
         form = FORMS[self._settings["form"]]
         outputs = [form(each, row) for each, row in zip(found, block.rows, strict=True)]
         read = [each.cut.read for each in found if each.cut]
-        return {"outputs": outputs, "told": told, "cut": [len(read), max(read, default=0)]}
+        cut = [len(read), max(read, default=0)]
+        return {"outputs": outputs, "told": told, "cut": cut, "doubtful": [*doubtful(found)]}
 
     def _options_of(self, block: LineBlock) -> PredictionOptions:
         """Those of the job, with what is a block's own."""
@@ -65,13 +67,16 @@ def outputs(
     Raises:
         InputError: see `BulkEngine.answers`.
     """
-    cuts, texts, room = 0, 0, 0
+    cuts, texts, room, cut_off, repeating = 0, 0, 0, 0, 0
     for answer in engine.answers(job, blocks_of(rows), advance):
         for each in answer["told"]:
             tell(each)
         count, read = answer["cut"]
         cuts, texts, room = cuts + count, texts + len(answer["outputs"]), max(room, read)
+        cut_off, repeating = (a + b for a, b in zip((cut_off, repeating), answer["doubtful"], strict=True))
         yield from answer["outputs"]
+    if line := doubtful_line(cut_off, repeating, texts):
+        tell(line)
     if cuts:
         tell(cut_line(cuts, texts, room))
 

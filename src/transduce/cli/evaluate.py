@@ -30,7 +30,7 @@ def evaluate(
         typer.Option(
             help="The inputs, one a line; or a file that holds the references, too: pairs in a .tsv, .csv, .jsonl or "
             ".tmx with the recipe's columns, for classification a .csv or .jsonl, SQuAD's JSON, stories in bAbI's "
-            "format. A language model has none."
+            "format, a table or a folder of recordings. A language model has none."
         ),
     ] = None,
     reference: Annotated[

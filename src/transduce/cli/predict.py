@@ -45,6 +45,7 @@ def predict(
             help="Read this file (plain, .gz, .zst or .xz) instead of standard input: one input a line, or a file in "
             "a format of the model's task: for pairs of texts a .csv, .jsonl, .tmx or .tsv with the recipe's columns, "
             "for classification a .csv or .jsonl; SQuAD's JSON, whose outputs are one JSON object by the inputs' ids; "
+            "a table or a folder of recordings; "
             "stories in bAbI's format, also as a pattern."
         ),
     ] = None,
@@ -159,6 +160,7 @@ def predict(
         constraints=_constraints(constraints, len(lines)) if constraints else None,
         to=to,
         lattice=lattice,
+        word_times=as_json,
         workers=1 if engine == "ray" else workers or 1,
         search=search,
     )
@@ -278,17 +280,17 @@ def _answer(model: "LoadedModel", options: "PredictionOptions", write: "Write") 
 
     def predicted(line: str) -> "list[Prediction]":
         _tell_unfamiliar(model, [line])
-        return told_of_cuts(model.predict_all([line], replace(options, tell=tell)))
+        return told_of(model.predict_all([line], replace(options, tell=tell)))
 
     answer(predicted, write)
 
 
-def told_of_cuts(predictions: "list[Prediction]") -> "list[Prediction]":
-    """The predictions, when those of texts that were cut have been counted and told."""
+def told_of(predictions: "list[Prediction]") -> "list[Prediction]":
+    """The predictions, when what a person should know of them has been told; see `told_lines`."""
     from transduce.cli.text import tell
-    from transduce.inference.prediction import cut_lines
+    from transduce.inference.prediction import told_lines
 
-    for line in cut_lines(predictions):
+    for line in told_lines(predictions):
         tell(line)
     return predictions
 
@@ -300,7 +302,7 @@ def _write_alone(
     from transduce.cli.text import bar, tell
 
     with bar("predicting", len(lines)) as advance:
-        predictions = told_of_cuts(model.predict_all([*lines], replace(options, tell=tell, advance=advance)))
+        predictions = told_of(model.predict_all([*lines], replace(options, tell=tell, advance=advance)))
     for place, prediction in enumerate(predictions):
         write(prediction, {"id": names[place]} if names else {})
 

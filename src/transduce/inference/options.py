@@ -39,6 +39,7 @@ class PredictionOptions:
     constraints: "Sequence[Constraints] | None" = None
     to: str = ""
     lattice: bool = False
+    word_times: bool = False
     workers: int = 1
     on_step: "OnStep | None" = None
     first: int = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.repetition import Repetition
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.phrases import Phrases, held, lacking
@@ -16,11 +17,45 @@ if TYPE_CHECKING:
 
 
 class SpokenSegment(NamedTuple):
-    """What is said from `start` to `end`, in seconds."""
+    """What is said from `start` to `end`, in seconds.
+
+    ended: False when the output was cut off at its limit. repeated: what stands in it many times in a row, of which a
+    model is caught in a loop; None = nothing does.
+    """
 
     start: float
     end: float
     text: str
+    ended: bool = True
+    repeated: "Repetition | None" = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: `ended` and `repeated` only where they tell of something wrong."""
+        wrong: dict[str, Any] = {} if self.ended else {"ended": False}
+        wrong |= {} if self.repeated is None else {"repeated": self.repeated._asdict()}
+        return {"start": self.start, "end": self.end, "text": self.text, **wrong}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with it, each as a sentence."""
+        where, found = f"{self.start:.1f} to {self.end:.1f} s", []
+        if not self.ended:
+            found.append(f"{where}: the output was cut off at its limit; what is said behind it is missing.")
+        if self.repeated is not None:
+            text, times = self.repeated.text[:SHOWN], self.repeated.times
+            found.append(f'{where}: "{text}" stands there {times:,} times in a row; the model may be caught in a loop.')
+        return found
+
+
+class SpokenWord(NamedTuple):
+    """A word, with the marks around it, that is said from `start` to `end`, in seconds."""
+
+    word: str
+    start: float
+    end: float
+
+
+SHOWN = 40  # characters of what is repeated, in a message
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +74,7 @@ class Prediction:
     unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
         read; None = its file does not say.
     segments: of a recording, what is said in each part that the model heard at once; () = it is text.
+    words: of a recording, its words with their times, where they were asked for and the model can align; () = else.
     cut: what of the source was read, where it has more tokens than the model has positions; None = all of it.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
@@ -56,6 +92,7 @@ class Prediction:
     unseen: float | None = None
     lattice: Lattice | None = None
     segments: tuple[SpokenSegment, ...] = ()
+    words: tuple[SpokenWord, ...] = ()
     cut: "TextCut | None" = None
     alternatives: tuple["Prediction", ...] = ()
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
@@ -140,8 +177,14 @@ class Prediction:
         )
 
     def details(self) -> dict[str, Any]:
-        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut."""
-        return {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
+        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut; `warnings`."""
+        cut = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
+        return cut | ({"warnings": self.warnings} if self.warnings else {})
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of a recording: which parts have no end, and which repeat themselves, each as a sentence."""
+        return [each for segment in self.segments for each in segment.warnings]
 
     def written_as(self, form: str) -> str:
         """The prediction as a further format of `transduce predict --format` has it.
@@ -164,7 +207,8 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""
         values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives], "unmet": list(self.unmet)}
-        values["segments"] = [each._asdict() for each in self.segments if len(self.segments) > 1]
+        values["segments"] = [each.to_dict() for each in self.segments if len(self.segments) > 1]
+        values["words"] = [each._asdict() for each in self.words]
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
@@ -208,6 +252,27 @@ def cut_line(count: int, texts: int, room: int) -> str:
     """What to tell of `count` of so many texts, of which the model has room for so many tokens."""
     were = "was" if count == 1 else "were"
     return f"{count:,} of {texts:,} texts {were} cut to {room:,} tokens, the most that this model reads."
+
+
+def doubtful(predictions: Iterable[Prediction]) -> tuple[int, int]:
+    """How many recordings have an output that was cut off at its limit; and how many one that repeats itself."""
+    heard = [each.segments for each in predictions]
+    cut_off = sum(not all(part.ended for part in parts) for parts in heard)
+    return cut_off, sum(any(part.repeated for part in parts) for parts in heard)
+
+
+def doubtful_line(cut_off: int, repeating: int, recordings: int) -> str:
+    """What to tell of so many; "" = nothing."""
+    told = [f"{cut_off:,} reached the limit of an output without an end"] if cut_off else []
+    told += [f"{repeating:,} {'repeats itself' if repeating == 1 else 'repeat themselves'}"] if repeating else []
+    of = "1 recording" if recordings == 1 else f"{recordings:,} recordings"
+    return f"of {of}, {' and '.join(told)}: look at their warnings with --json." if told else ""
+
+
+def told_lines(predictions: Sequence[Prediction]) -> list[str]:
+    """What to tell of predictions, a line each: texts that were cut, recordings whose outputs are doubtful."""
+    line = doubtful_line(*doubtful(predictions), len(predictions))
+    return [*cut_lines(predictions), *([line] if line else [])]
 
 
 def unfinished_line(count: int) -> str:

@@ -12,7 +12,8 @@ from transduce.core.errors import InputError
 from transduce.data.tags import leading_tags
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.batches import by_length
-from transduce.inference.prediction import Prediction, SpokenSegment
+from transduce.inference.prediction import Prediction, SpokenSegment, SpokenWord
+from transduce.inference.repetition import repetition
 from transduce.inference.sentences import Segment, joined_lines, rejoined, sentences
 
 if TYPE_CHECKING:
@@ -323,13 +324,22 @@ def _joined(text: str, cut: Sequence[Segment], parts: Sequence[Prediction]) -> P
 
 def _spoken(parts: Sequence[Prediction], times: Sequence[tuple[float, float]]) -> Prediction:
     """One prediction for a recording, whose parts are told with their times."""
-    segments = tuple(SpokenSegment(*time, part.text) for time, part in zip(times, parts, strict=True))
+    segments = tuple(_segment(*each) for each in zip(parts, times, strict=True))
+    words = tuple(
+        SpokenWord(word, round(start + begins, 3), round(end + begins, 3))
+        for part, (begins, _) in zip(parts, times, strict=True)
+        for word, start, end in part.words
+    )
     if len(parts) == 1:
-        return replace(parts[0], segments=segments)
+        return replace(parts[0], segments=segments, words=words)
     listed = [part.alternatives or (part,) for part in parts]
     ranks = range(max(map(len, listed)))
     whole = [_one_after_another([each[min(rank, len(each) - 1)] for each in listed]) for rank in ranks]
-    return replace(whole[0], segments=segments, alternatives=tuple(whole) if len(whole) > 1 else ())
+    return replace(whole[0], segments=segments, words=words, alternatives=tuple(whole) if len(whole) > 1 else ())
+
+
+def _segment(part: Prediction, time: tuple[float, float]) -> SpokenSegment:
+    return SpokenSegment(*time, part.text, part.ended, repetition(part.text))
 
 
 def _one_after_another(parts: Sequence[Prediction]) -> Prediction:

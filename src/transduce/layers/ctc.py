@@ -10,7 +10,8 @@ blanks. Many alignments give the same output, and its probability is the sum ove
     └──────┴──────┴───────┴───────┴─────┴──────┘
 
 The sum is computed place by place, over the number of tokens emitted so far (section 4.1), in log space and for all
-rows of a batch in parallel.
+rows of a batch in parallel. With the maximum in place of the sum, the same lattice gives the likeliest alignment of a
+given output: forced alignment, by the Viterbi algorithm (section 3.1 there; Kürzinger et al. 2020).
 
 Shapes: B batch, P places, T tokens, U = T + 1 numbers of emitted tokens, V vocabulary, N rows of logits, C requested
     ids.
@@ -110,6 +111,70 @@ def token_log_probabilities(of: Written) -> Tensor:
     place_U, length_B1 = torch.arange(begins_BU.shape[1], device=begins_BU.device), of.lengths[:, None]
     next_BU = torch.where(place_U < length_B1, begins_BU.roll(-1, 1), last_BU)
     return (next_BU - begins_BU).masked_fill(place_U > length_B1, 0.0)
+
+
+class CtcAlignment(NamedTuple):
+    """The likeliest alignment of each row of a batch.
+
+    first, last: (B, T), the first and the last place that holds each token; -1 behind a row's tokens, and in rows that
+        have no alignment, as they have fewer places than `least_places`.
+    log_probability: (B,) of the alignment itself, in nats; hugely negative where there is none.
+    """
+
+    first: Tensor
+    last: Tensor
+    log_probability: Tensor
+
+
+def best_alignment(of: Written) -> CtcAlignment:
+    """The likeliest alignment of each target, by the Viterbi algorithm.
+
+    Of alignments that are equally likely, it is one that stays longest with what a place holds, read from the end.
+    """
+    token_BT = torch.full_like(of.token[:, 0], IMPOSSIBLE)
+    blank_BU = of.token.new_full((len(token_BT), token_BT.shape[1] + 1), IMPOSSIBLE)
+    blank_BU[:, 0] = 0.0
+    token_from, blank_from = list[Tensor](), list[Tensor]()
+    for place in range(of.token.shape[1]):
+        before_BT = torch.cat([torch.full_like(token_BT[:, :1], IMPOSSIBLE), token_BT], 1)[:, :-1]
+        moved_BT = before_BT.masked_fill(of.again, 2 * IMPOSSIBLE)
+        best_BT, entered_BT = torch.stack([token_BT, blank_BU[:, :-1], moved_BT]).max(0)
+        ended_BU = torch.cat([torch.full_like(blank_BU[:, :1], IMPOSSIBLE), token_BT], 1)
+        token_from.append(entered_BT.to(torch.int8))
+        blank_from.append(ended_BU > blank_BU)
+        token_BT = best_BT + of.token[:, place]
+        blank_BU = torch.maximum(blank_BU, ended_BU) + of.blank[:, place, None]
+    return _traced(of, token_BT, blank_BU, token_from, blank_from)
+
+
+STAYS, FROM_BLANK = 0, 1  # how a place came to hold a token; 2 = from the token before
+
+
+def _traced(
+    of: Written, token_BT: Tensor, blank_BU: Tensor, token_from: list[Tensor], blank_from: list[Tensor]
+) -> CtcAlignment:
+    """The alignment, from the log-probabilities at its end and where each came from, place by place."""
+    said_B = of.lengths.clone()  # tokens emitted up to this place
+    ending_BU = torch.cat([torch.full_like(blank_BU[:, :1], IMPOSSIBLE), token_BT], 1).gather(1, said_B[:, None])
+    resting_BU = blank_BU.gather(1, said_B[:, None])
+    holds_B = (ending_BU > resting_BU)[:, 0]  # whether this place holds a token
+    best_B = torch.maximum(ending_BU, resting_BU)[:, 0]
+    possible_B = best_B > IMPOSSIBLE / 2
+    first_BT, last_BT = (torch.full_like(token_BT, -1, dtype=torch.int64) for _ in range(2))
+    row_B = torch.arange(len(said_B), device=said_B.device)
+    for place in range(len(token_from) - 1, -1, -1):
+        token_B = (said_B - 1).clamp(min=0)
+        holding = row_B[holds_B & possible_B]
+        first_BT[holding, token_B[holding]] = place
+        last_BT[holding, token_B[holding]] = last_BT[holding, token_B[holding]].clamp(min=place)
+        if not token_BT.shape[1]:
+            break
+        came_B = token_from[place].gather(1, token_B[:, None])[:, 0]
+        begins_B = holds_B & (came_B != STAYS)
+        rested_B = ~holds_B & blank_from[place].gather(1, said_B[:, None])[:, 0]
+        holds_B = (holds_B & (came_B != FROM_BLANK)) | rested_B
+        said_B = said_B - begins_B.long()
+    return CtcAlignment(first_BT, last_BT, best_B)
 
 
 def _trellis(of: Written) -> Iterator[tuple[Tensor, Tensor]]:

@@ -116,6 +116,7 @@ class Pipeline(FollowsWeights):
         constraints: Sequence[Constraints] | None = None,
         to: str = "",
         lattice: bool = False,
+        word_times: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
         **search: Any,
@@ -136,6 +137,7 @@ class Pipeline(FollowsWeights):
         constraints: Sequence[Constraints] | None = None,
         to: str = "",
         lattice: bool = False,
+        word_times: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
         first: int = 0,
@@ -161,6 +163,8 @@ class Pipeline(FollowsWeights):
             constraints: the same three in one object for each text, in addition to those above.
             to: code of the language to write, of a model of several; its tag comes before the texts that have none.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
+            word_times: find from when to when each word of a recording is said, as `Prediction.words`, where the model
+                aligns (CTC, or attention with CTC); it reads the recording once more.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
                 where a search is one call, else processes.
             on_step: called with a `transduce.search.request.Step` after each token of a batch; its rows are indices
@@ -185,6 +189,7 @@ class Pipeline(FollowsWeights):
             constraints=constraints,
             to=to,
             lattice=lattice,
+            word_times=word_times,
             workers=workers,
             on_step=on_step,
             first=first,
@@ -210,6 +215,10 @@ class Pipeline(FollowsWeights):
             tell_of_pieces(pieces, constraints, lambda: self.pieces(listed, *how), tell)
         refuse_wants_of_pieces(constraints, pieces)
         found = decode(self.searched, pieces, settings, options, constraints)
+        if options.word_times and self.times_words:
+            from transduce.interpret.word_times import with_word_times  # late: few ask for it
+
+            found = with_word_times(self.searched, pieces, found, options.batch_size)
         predictions = self._shown(listed, pieces, found)
         if tell:
             tell_unmet(predictions, tell, options.first)
@@ -221,6 +230,16 @@ class Pipeline(FollowsWeights):
         return SearchedModel(
             self.model, generating(self.task), [generating(other) for other in self.others], self.lexicon
         )
+
+    @property
+    def times_words(self) -> bool:
+        """Whether it hears recordings, and can tell when each word is said (`word_times`)."""
+        source = self.task.columns.get("source")
+        if source is None or not source.is_sound or not self.searches:
+            return False
+        from transduce.interpret.word_times import times_words
+
+        return times_words(self.searched)
 
     def _shown(self, texts: Sequence[str], pieces: Pieces, found: Sequence[Prediction]) -> list[Prediction]:
         """A prediction for each text, which can be asked for its attention and for a picture."""

@@ -28,11 +28,13 @@ class SearchOptions:
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
     split: see `Pipeline.predict`; "none" for text that is split already.
+    word_times: see there.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
     long: Literal["split", "truncate"] = "split"
     split: Split = "none"
+    word_times: bool = False
 
 
 @dataclass(eq=False)
@@ -107,7 +109,9 @@ def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
         return [[first.do(first)]]
     texts = [text for work in works for text in work.texts]
     asked, served = first.options, first.model.served
-    options = PredictionOptions(split=asked.split, long=asked.long, search=dict(asked.search))
+    options = PredictionOptions(
+        split=asked.split, long=asked.long, word_times=asked.word_times, search=dict(asked.search)
+    )
     if first.on_token:
         on_token = _while_connected(first, first.on_token)
         return [[Answer(served.stream(texts[0], on_token, options))]]

@@ -18,9 +18,11 @@ from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import Dropped, FilterConfig
+from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARRAY, read_features
 from transduce.data.speech.filterbank import Normalization
+from transduce.data.speech.inputs import read_recording_inputs
 from transduce.data.speech.log_mel import FRAMES, RATE
 from transduce.data.speech.recordings import RecordingFile, Recordings, read_recordings, recordings_digest
 from transduce.data.store import Store
@@ -164,6 +166,10 @@ class SpeechRecognition(TextTask):
         found = {name: self._held_out(name, file, cache, tell) for name, file in self.held_out.items()}
         made_from = provenance(data.train, self.held_out, self.root)
         return TaskData(corpora, found.pop("validation", None), found, made_from)
+
+    def read_inputs(self, path: Path) -> InputFile | None:
+        """The recordings of a table or a folder, perhaps with their texts; None: the file has a name a line."""
+        return read_recording_inputs(path, self.data.words)
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""

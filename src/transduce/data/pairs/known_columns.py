@@ -16,6 +16,7 @@ from transduce.data.formats import Format, Key, format_name, format_of, is_table
 from transduce.data.input_file import InputFile
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.source_columns import separator_of
+from transduce.data.speech.inputs import read_recording_inputs
 
 ALONE: dict[str, Any] = {"pairs": None, "weight": 1.0, "to": None, "tag": None}  # what only the recipe's file has
 TWO_FILES = "Write its sources and targets to two files, a text a line."
@@ -116,8 +117,12 @@ def known_of(config: Mapping[str, Any]) -> Known:
 def read_asked(path: Path, config: Mapping[str, Any], asked: AskedColumns) -> InputFile | None:
     """`read_pair_inputs` by the recipe of a model, with columns that are named. Raises InputError as these."""
     kind = config.get("task", {}).get("kind", "translation")
+    if kind == "speech_recognition":
+        return read_recording_inputs(path, config.get("data", {}).get("words"), asked.source, asked.target)
     if kind != "translation":
-        raise InputError(f"--source-column: columns are of pairs; the model's task is {kind}. Leave it out.")
+        raise InputError(
+            f"--source-column: columns are of pairs, and of recordings; the model's task is {kind}. Leave it out."
+        )
     return read_pair_inputs(path, replace(known_of(config), asked=asked))
 
 

@@ -38,13 +38,14 @@ class Layout(NamedTuple):
     """How recordings lie.
 
     entry: of [data], by the keys of `RecordingFile`. why: what says so. speaker: the column that tells who speaks.
-    table: the file, or the folder.
+    table: the file, or the folder. texts: whether it tells what is said.
     """
 
     table: Path
     entry: dict[str, Any]
     why: str
     speaker: Key | None = None
+    texts: bool = True
 
 
 class Transcript(NamedTuple):
@@ -56,17 +57,21 @@ class Transcript(NamedTuple):
     speaker: str = ""
 
 
-def layout_of(source: Path, columns: Sequence[Key] = (), text: Key | None = None) -> Layout | None:
+def layout_of(
+    source: Path, columns: Sequence[Key] = (), text: Key | None = None, inputs: bool = False
+) -> Layout | None:
     """How the recordings of a folder or a table lie; None: there are none.
 
     Args:
         columns, text: those of the recordings and of their texts, where somebody names them.
+        inputs: a table may also be one without texts; or one with texts whose sounds are all gone, of which that can be
+            told.
 
     Raises:
         InputError: a table cannot be read.
     """
     if not source.is_dir():
-        return _table(source, columns, text) if source.is_file() else None
+        return _table(source, columns, text, inputs) if source.is_file() else None
     tables = [source / name for name in METADATA if (source / name).is_file()]
     found = next((each for path in tables if (each := _table(path, columns, text))), None)
     return found or _folder(source)
@@ -81,7 +86,7 @@ def _folder(source: Path) -> Layout | None:
     return None
 
 
-def _table(path: Path, columns: Sequence[Key], text: Key | None) -> Layout | None:
+def _table(path: Path, columns: Sequence[Key], text: Key | None, inputs: bool = False) -> Layout | None:
     first = next(iter(read_lines(path)), "")
     if BARS in first and "\t" not in first:
         return _with_bars(path, first)
@@ -92,11 +97,15 @@ def _table(path: Path, columns: Sequence[Key], text: Key | None) -> Layout | Non
     header = bool(names) and isinstance(names[0], str)
     audio = columns[0] if columns else _audio(path, format, names)
     said = _said(names, audio) if text is None else text
-    if audio is None or said is None or format.languages:
+    if audio is None or format.languages or (said is None and not inputs):
         return None
     place = _place(path, [row[0] for _, row in islice(format.rows(path, [audio]), LOOKED_FOR)])
+    if place is None and inputs and said is not None:
+        place = _beside(path.parent)
     if place is None:
         return None
+    if said is None:
+        return Layout(path, {"file": str(path), "audio": audio, "text": audio, **place}, "it names sounds", texts=False)
     speaker = _called(names, SPEAKERS) if header else None
     why = f'column "{audio}" names sound files, and column "{said}" what is said'
     return Layout(path, {"file": str(path), "audio": audio, "text": said, **place}, why, speaker)
@@ -152,9 +161,13 @@ def _place(path: Path, names: Sequence[str]) -> dict[str, str] | None:
         above = path.parent / folder
         for suffix in ("", *SOUNDS):
             if any((above / f"{name}{suffix}").is_file() for name in names if name):
-                before = {} if above == Path() else {"folder": str(above)}
-                return before | ({"suffix": suffix} if suffix else {})
+                return _beside(above) | ({"suffix": suffix} if suffix else {})
     return None
+
+
+def _beside(folder: Path) -> dict[str, str]:
+    """What stands before the names of sounds in a folder."""
+    return {} if folder == Path() else {"folder": str(folder)}
 
 
 def transcripts(folder: Path, layout: str) -> Iterator[Transcript]:

@@ -142,7 +142,7 @@ class RecordingFile(Config):
         return [path, *([located(root, self.features)] if self.features else [])]
 
     def evaluate_options(self, root: Path) -> list[str]:
-        """None: `transduce evaluate` reads tables of two columns."""
+        """None: `transduce evaluate` reads tables whose sounds lie beside them, and no archives."""
         return []
 
 
@@ -191,6 +191,21 @@ def read_recordings(
         yield from ((each.line, each.name, each.text) for each in found)
     else:
         yield from _strings(list(found), file.strings, located(root, file.file))
+
+
+def check_there(table: str, recordings: Sequence[tuple[int, str]]) -> None:
+    """Raises InputError for sounds that are not there, naming the first lines."""
+    gone = [(line, name) for line, name in recordings if not all(_is_there(part) for part in name.split(JOIN))]
+    if gone:
+        named = "; ".join(f"line {line}: {name}" for line, name in gone[:NAMED])
+        raise InputError(
+            f"{table}: {len(gone):,} of {len(recordings):,} sound files are not there ({named}). Correct or delete "
+            "these lines."
+        )
+
+
+def _is_there(name: str) -> bool:
+    return name.startswith(DATA) or Path(_file_of(name.strip())).is_file()
 
 
 def recordings_digest(names: Sequence[str], root: Path) -> str:

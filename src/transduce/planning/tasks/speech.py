@@ -13,11 +13,10 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.extras import library
-from transduce.core.printable import NAMED
 from transduce.data.formats import Key
 from transduce.data.pairs.inputs import HELD_OUT, Inputs, Named, of_several, part_of, stem_of, training_name
 from transduce.data.speech.layouts import Layout, layout_of
-from transduce.data.speech.recordings import RecordingFile, RecordingParts, read_recordings
+from transduce.data.speech.recordings import RecordingFile, RecordingParts, check_there, read_recordings
 from transduce.planning.decisions import Decision, Size
 from transduce.planning.facts import SideFacts, side_facts
 from transduce.planning.protocols import Recognised, Start
@@ -161,7 +160,7 @@ def speech_facts(entry: dict[str, Any], speaker: Key | None) -> SpeechFacts:
     """
     file = RecordingFile.model_validate(entry)
     found = list(read_recordings(file, Path()))
-    _check_there(file.file, [(line, name) for line, name, _ in found])
+    check_there(file.file, [(line, name) for line, name, _ in found])
     texts = [text for _, _, text in found if text.strip()]
     if len(texts) < FEWEST:
         raise InputError(f"{file.file}: expected at least {FEWEST} recordings with a text; found {len(texts):,}.")
@@ -170,17 +169,6 @@ def speech_facts(entry: dict[str, Any], speaker: Key | None) -> SpeechFacts:
     lengths = [seconds for seconds, _ in heard]
     seconds = fmean(lengths) * len(found)
     return SpeechFacts(len(found), seconds, max(lengths), rate, side_facts(texts), _split(file, speaker, len(found)))
-
-
-def _check_there(table: str, recordings: Sequence[tuple[int, str]]) -> None:
-    """Raises InputError for sounds that are not there, naming the first lines."""
-    gone = [(line, name) for line, name in recordings if not Path(name).is_file()]
-    if gone:
-        named = "; ".join(f"line {line}: {name}" for line, name in gone[:NAMED])
-        raise InputError(
-            f"{table}: {len(gone):,} of {len(recordings):,} sound files are not there ({named}). Correct or delete "
-            "these lines."
-        )
 
 
 def _heard(name: str) -> tuple[float, int]:
