@@ -159,14 +159,15 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     (
         '[task] kind = "node_classification"',
-        "The nodes of one graph to labels. The model file keeps the graph, and `predict` takes numbers of nodes.",
+        "The nodes of one graph to labels. The model file keeps the graph with the names of its nodes. `predict` takes "
+        "a node a line: its name, or its number where no name is a number.",
         NodeClassificationConfig,
     ),
     ("[data] of node_classification", "", NodeClassificationData),
     (
         '[task] kind = "graph_classification"',
         'Graphs to labels. `predict` takes one as a line `{"nodes": [..], "edges": [[0, 1], ..]}`, where a node is a '
-        "tag, which is a whole number, or a list of numbers.",
+        'tag, which is a whole number, or a list of numbers. `"names": [..]`, one a node, stand in pictures.',
         GraphClassificationConfig,
     ),
     ("[data] of graph_classification", "", GraphClassificationData),

@@ -18,7 +18,8 @@ from transduce.data.filters import NO_LIMITS
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.structures.graphs import MOST_FEATURES, EdgeReading, LabelledGraph, folds_of, read_graphs
+from transduce.data.structures.graphs import EdgeReading, LabelledGraph, folds_of, read_graphs
+from transduce.data.structures.node_tables import MOST_FEATURES
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import GraphLabelPredictor
 from transduce.tasks.base import LabelTask
@@ -158,8 +159,8 @@ class GraphClassification(LabelTask):
     def _store(self, graphs: list[LabelledGraph], role: str, cache: Path) -> Store:
         keys = ("folds", "fold", "fold_seed", "validation_fold")
         settings = {"role": role, **{key: getattr(self.data, key) for key in keys}}
-        files = self.training_files(self.data)
-        return open_examples(files, lambda: iter(graphs), self.columns, NO_LIMITS, cache, settings)
+        files, rows = self.training_files(self.data), [(each.line, each.text, each.label) for each in graphs]
+        return open_examples(files, lambda: iter(rows), self.columns, NO_LIMITS, cache, settings)
 
 
 def _described(path: Path, graphs: list[LabelledGraph]) -> tuple[int, int]:

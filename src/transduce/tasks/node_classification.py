@@ -14,12 +14,14 @@ from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.node import Node
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint, suffix_of
+from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
+from transduce.data.formats import is_table
 from transduce.data.input_file import InputFile
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.structures.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
+from transduce.data.structures.graphs import EdgeReading
+from transduce.data.structures.node_tables import NodeLine, names_of, read_edges_file, read_nodes
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
@@ -43,9 +45,10 @@ class NodeClassificationData(Config):
     root: str = "."
     """Where the files lie."""
     nodes: str
-    """Tab-separated, with a header: node, split, label, and feature_indices (of those that are 1) or features."""
+    """A table, .tsv, .csv, .jsonl and so on, with the columns node (a number from 0) or name, or both; split and label;
+    feature_indices (of those that are 1) or features."""
     edges: str
-    """The numbers of two nodes a line."""
+    """The two nodes of an edge, by name or number: columns source and target of a table, or two a line."""
     train: str = "train"
     """The nodes of this split are trained on."""
     validation: str | None = "val"
@@ -109,28 +112,30 @@ class NodeClassification(LabelTask):
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """The test nodes of a file with a header such as the training's; all nodes, where it has no splits."""
-        if suffix_of(path) != ".tsv":
+        if not is_table(path):
             return None
-        nodes = read_nodes(path)
+        nodes = read_nodes(path, features=False)
         tests = set(self.data.test.values())
         chosen = [each for each in nodes if each.split in tests] or nodes
         return InputFile(
-            [], [str(each.node) for each in chosen], [[each.label] if each.label else [] for each in chosen]
+            [],
+            [each.name or str(each.node) for each in chosen],
+            [[each.label] if each.label else [] for each in chosen],
         )
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
         """The labelled nodes of each split; how many there are is told."""
-        data, path = self.data, located(self.root, self.data.nodes)
+        data, path, graph = self.data, located(self.root, self.data.nodes), self.columns["source"]
+        assert isinstance(graph, Node)
+        called = graph.node_names.text
         lines = read_nodes(path)
         stores, found = {}, {}
         for name, split in data.splits.items():
-            rows = [(each.line, str(each.node), each.label) for each in lines if each.split == split and each.label]
+            rows = [(each.line, called(each.node), each.label) for each in lines if each.split == split and each.label]
             if not rows:
                 raise InputError(_no_labels(path, split, lines))
             stores[name] = self._store(rows, split, cache)
             found[name] = Dataset(stores[name], [(node, label) for _, node, label in rows])
-        graph = self.columns["source"]
-        assert isinstance(graph, Node)
         counts = ", ".join(f"{name} {len(each.texts):,}" for name, each in found.items())
         empty = graph.nodes - len(lines)
         more = f" {empty:,} nodes are not in the file and have no features." if empty else ""
@@ -159,8 +164,8 @@ def _no_labels(path: Path, split: str, nodes: list[NodeLine]) -> str:
 
 def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
     """The column of a graph; nodes that no line names have no features, which are zeros."""
-    count = nodes[-1].node + 1
-    pairs = read_edges_file(Path(data.root, data.edges), count)
+    count, names = nodes[-1].node + 1, names_of(nodes)
+    pairs = read_edges_file(located(Path(data.root), data.edges), names)
     source, target = EdgeReading(data.undirected, data.self_loops).read(pairs, count)
     sizes = np.zeros(count, np.int64)
     columns: list[int] = []
@@ -175,4 +180,5 @@ def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     ends = source.astype(np.int32), target.astype(np.int32)
     width = max(columns, default=0) + 1
-    return Node(width, *ends, np.array(columns, np.int32), np.array(values, np.float32), starts)
+    features = np.array(columns, np.int32), np.array(values, np.float32), starts
+    return Node(width, *ends, *features, names.names)
