@@ -347,11 +347,11 @@ def test_folds_spread_each_label() -> None:
         counts = np.bincount(of, minlength=10)
         assert counts.max() - counts.min() <= 1
     data = GraphClassificationData(file="x", fold=9)
-    assert [data.role(fold) for fold in range(10)] == ["validation", *["train"] * 8, "test"]
+    assert [data.role(fold, 10) for fold in range(10)] == ["validation", *["train"] * 8, "test"]
     other = GraphClassificationData(file="x", folds=3, fold=2, validation_fold=1)
-    assert [other.role(fold) for fold in range(3)] == ["train", "validation", "test"]
+    assert [other.role(fold, 3) for fold in range(3)] == ["train", "validation", "test"]
     none = GraphClassificationData(file="x", folds=3, validation_fold="none")
-    assert [none.role(fold) for fold in range(3)] == ["test", "train", "train"]
+    assert [none.role(fold, 3) for fold in range(3)] == ["test", "train", "train"]
     for wrong in ({"fold": 10}, {"validation_fold": 0}, {"validation_fold": 10}, {"folds": 2}):
         with pytest.raises(ValidationError):
             GraphClassificationData.model_validate({"file": "x", **wrong})
