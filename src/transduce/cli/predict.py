@@ -205,8 +205,8 @@ def _naming_lines(
     """Let errors name the lines that the model refuses. named: the input is one text, or recordings with names."""
     from transduce.cli.refused_lines import GivenLines, naming_lines, place_name
 
-    task = getattr(model, "task", None)  # the kernels alone have none, and read any text
-    column = task.columns.get("source") if task else None
+    columns = getattr(getattr(model, "task", None), "columns", {})  # the kernels alone have none, and read any text
+    column = columns.get("source")
     if named or column is None:
         return nullcontext()
     return naming_lines([GivenLines(place_name(path, file is None), lines, column, model.source_columns.joined)])

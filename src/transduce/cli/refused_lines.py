@@ -26,6 +26,10 @@ class GivenLines(NamedTuple):
     column: "Column"
     joined: Callable[[Sequence[str]], Sequence[str]] = list
 
+    def encode(self, texts: Sequence[str]) -> object:
+        """Raises InputError for what the column cannot read."""
+        return self.column.encode(self.joined(texts))
+
 
 def place_name(path: Path | None, by_line: bool = True) -> str:
     """What a message calls an input before its number; by_line: the n-th is the n-th line of the file."""
@@ -53,7 +57,7 @@ def naming_lines(
     except InputError as error:
         problems, more = list[str](), 0
         for each in given:
-            for number, problem in _refused(each.texts, lambda texts, by=each: by.column.encode(by.joined(texts))):
+            for number, problem in _refused(each.texts, each.encode):
                 if len(problems) < PROBLEMS:
                     problems.append(f"{each.name} {number}: {problem}")
                 else:

@@ -57,7 +57,7 @@ class NodeClassificationData(Config):
     splits: all that have a label and are in no list."""
     validation: str | MemberList | None = "val"
     """Those of this split, or list, pick the best weights."""
-    test: dict[str, str | MemberList] = Field(default_factory=lambda: {"test": "test"})
+    test: dict[str, str | MemberList] = Field(default_factory=lambda: dict[str, str | MemberList](test="test"))
     """Splits, or lists, by the names of their tests; scored once, at the end."""
     hold_out: HoldOut | None = None
     """Instead of splits or lists for validation and test: how many training nodes to draw for them, of each label in
@@ -77,7 +77,7 @@ class NodeClassificationData(Config):
         drawn = table.get("hold_out") if isinstance(table, dict) else None
         amounts = drawn.model_dump() if isinstance(drawn, HoldOut) else drawn
         amounts = amounts if isinstance(amounts, dict) else {"validation": amounts}
-        empty = {"validation": None, "test": {}}
+        empty: dict[str, Any] = {"validation": None, "test": {}}
         return {**{key: value for key, value in empty.items() if amounts.get(key)}, **table} if drawn else table
 
     @model_validator(mode="after")
@@ -105,9 +105,10 @@ class NodeClassificationData(Config):
         labelled = {each.node: Member(each.node, f"{path}, line {each.line}") for each in nodes if each.label}
         entries: dict[str, Entry] = {}
         for part, entry in self._entries(any(each.split for each in nodes)).items():
-            entries[part] = entry
             if isinstance(entry, str):
                 entries[part] = [labelled[each.node] for each in nodes if each.split == entry and each.label]
+            else:
+                entries[part] = entry
         names, told = names_of(nodes), ""
         found = read_parts(entries, labelled, names, root)
         if self.hold_out and self.hold_out.draws:
@@ -261,5 +262,5 @@ def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     ends = source.astype(np.int32), target.astype(np.int32)
     width = max(columns, default=0) + 1
-    features = np.array(columns, np.int32), np.array(values, np.float32), starts
-    return Node(width, *ends, *features, names.names)
+    found, given = np.array(columns, np.int32), np.array(values, np.float32)
+    return Node(width, *ends, found, given, starts, names.names)
