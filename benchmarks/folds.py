@@ -38,7 +38,7 @@ def main() -> None:
     found: dict[str, list[Any]] = {"test": [], "validation": []}
     if options.choose:
         found["chosen"] = []
-    for fold in range(recipe.data.folds):
+    for fold in range(recipe.data.fold_count):
         chosen, name = [], f"fold-{fold}"
         if options.choose:
             accuracy, setting = choice(options, recipe, fold)
@@ -62,7 +62,7 @@ def main() -> None:
 
 def choice(options: argparse.Namespace, recipe: Any, fold: int) -> tuple[float, str]:
     """The setting with the best mean accuracy on folds that it was not trained on, without this one; that accuracy."""
-    folds, last = recipe.data.folds, f"training.validate_every={recipe.training.updates}"
+    folds, last = recipe.data.fold_count, f"training.validate_every={recipe.training.updates}"
     means = []
     for number, setting in enumerate(options.choose):
         accuracies = []

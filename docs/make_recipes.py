@@ -20,6 +20,7 @@ from transduce.data.corpus import TextFile
 from transduce.data.filters import FilterConfig
 from transduce.data.hold_out import HoldOut
 from transduce.data.labelled import LabelledFile
+from transduce.data.members import FoldFile, MemberList
 from transduce.data.pairs.pair_data import PairData
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings
@@ -159,17 +160,36 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     (
         '[task] kind = "node_classification"',
-        "The nodes of one graph to labels. The model file keeps the graph, and `predict` takes numbers of nodes.",
+        "The nodes of one graph to labels. The model file keeps the graph with the names of its nodes. `predict` takes "
+        "a node a line: its name, or its number where no name is a number.",
         NodeClassificationConfig,
     ),
-    ("[data] of node_classification", "", NodeClassificationData),
+    (
+        "[data] of node_classification",
+        'A node is in one part. Lists are files of their own: `train = { file = "train.txt" }`, '
+        '`validation = { file = "val.csv", column = "paper" }`, `test = { file = "test.txt" }`.',
+        NodeClassificationData,
+    ),
+    (
+        "an entry of data.train, data.validation, data.test.NAME that is a list",
+        "Of node_classification and graph_classification. One that is named twice, is in two parts, is unknown or has "
+        "no label is an error with file and line.",
+        MemberList,
+    ),
     (
         '[task] kind = "graph_classification"',
         'Graphs to labels. `predict` takes one as a line `{"nodes": [..], "edges": [[0, 1], ..]}`, where a node is a '
-        "tag, which is a whole number, or a list of numbers.",
+        'tag, which is a whole number, or a list of numbers. `"names": [..]`, one a node, stand in pictures.',
         GraphClassificationConfig,
     ),
-    ("[data] of graph_classification", "", GraphClassificationData),
+    (
+        "[data] of graph_classification",
+        'Folds are drawn, or stated: `folds = { file = "folds.csv" }`. Instead there may be lists, as of nodes: '
+        '`test = { file = "test.txt" }`. Lists and folds name a graph by the `"id"` that it has in a .jsonl, or by its '
+        "number in the file, from 0.",
+        GraphClassificationData,
+    ),
+    ("data.folds of graph_classification that is a file", "", FoldFile),
     (
         '[task] kind = "tree_classification"',
         "Trees to a label for each of their nodes. `predict` takes a tree in brackets a line, with or without labels, "

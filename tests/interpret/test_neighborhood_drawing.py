@@ -1,6 +1,7 @@
 """Graphs as pictures: every node and edge once, weights as captured, and places as far apart as edges say."""
 
 import itertools
+import json
 import pickle
 from xml.etree import ElementTree
 
@@ -78,6 +79,27 @@ def test_the_terminal_names_what_a_node_reads() -> None:
     assert {"0 ", "6 ", "7 ", "8 "} <= {line[:2] for line in told.splitlines()}
     console.print(drawing_of(graphs(), GRAPH))
     assert "3 reads 2" in console.export_text()
+
+
+def test_names_stand_in_the_place_of_numbers() -> None:
+    """In the JSON of a graph; long ones are cut in the picture, and whole where one points at them."""
+    names = ["C1", "C2", "O", "N", "a very long name"]
+    named = json.dumps({**json.loads(GRAPH), "names": names})
+    found = drawing_of(graphs(), named)
+    assert list(found.node_names) == found.to_dict()["node_names"] == names
+    root = ElementTree.fromstring(found.svg())  # our own
+    assert [each.text for each in root.iter(f"{SVG}text")] == [*names[:4], "a very long…"]
+    titles = {each.text or "" for each in root.iter(f"{SVG}title")}
+    assert any(title.startswith("node a very long name") for title in titles)
+    assert any(title.startswith("N reads O: ") for title in titles)
+    console = Console(width=80, record=True, force_terminal=False)
+    console.print(found)
+    assert "N reads O" in console.export_text()
+    plain = graphs().predict(GRAPH)
+    assert graphs().predict(named).probabilities == plain.probabilities  # type: ignore[attr-defined]
+    for wrong in (names[:4], [*names[:4], 5], "C1"):
+        with pytest.raises(InputError, match="names are a list of 5 texts"):
+            graphs().predict(json.dumps({**json.loads(GRAPH), "names": wrong}))
 
 
 def test_a_prediction_without_its_model_has_no_picture() -> None:

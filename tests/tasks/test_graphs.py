@@ -22,14 +22,9 @@ from transduce.core.graphs import Graphs, SparseRows
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.data.columns.graph import Graph
 from transduce.data.columns.node import Node
-from transduce.data.structures.graphs import (
-    EdgeReading,
-    folds_of,
-    read_edges_file,
-    read_graphs,
-    read_nodes,
-    return_probabilities,
-)
+from transduce.data.structures.graphs import EdgeReading, folds_of, read_graphs, return_probabilities
+from transduce.data.structures.node_tables import read_edges_file, read_nodes
+from transduce.data.structures.numbered_names import NumberedNames
 from transduce.models.graph_attention import GraphAttention, GraphAttentionConfig, GraphAttentionLayer
 from transduce.models.graph_transformer import GraphTransformer, GraphTransformerBlock, GraphTransformerConfig
 from transduce.recipe.recipe import load_recipe
@@ -352,11 +347,11 @@ def test_folds_spread_each_label() -> None:
         counts = np.bincount(of, minlength=10)
         assert counts.max() - counts.min() <= 1
     data = GraphClassificationData(file="x", fold=9)
-    assert [data.role(fold) for fold in range(10)] == ["validation", *["train"] * 8, "test"]
+    assert [data.role(fold, 10) for fold in range(10)] == ["validation", *["train"] * 8, "test"]
     other = GraphClassificationData(file="x", folds=3, fold=2, validation_fold=1)
-    assert [other.role(fold) for fold in range(3)] == ["train", "validation", "test"]
+    assert [other.role(fold, 3) for fold in range(3)] == ["train", "validation", "test"]
     none = GraphClassificationData(file="x", folds=3, validation_fold="none")
-    assert [none.role(fold) for fold in range(3)] == ["test", "train", "train"]
+    assert [none.role(fold, 3) for fold in range(3)] == ["test", "train", "train"]
     for wrong in ({"fold": 10}, {"validation_fold": 0}, {"validation_fold": 10}, {"folds": 2}):
         with pytest.raises(ValidationError):
             GraphClassificationData.model_validate({"file": "x", **wrong})
@@ -394,7 +389,7 @@ def test_all_wrong_lines_of_nodes_and_edges_are_named(tmp_path: Path) -> None:
     assert [problem.partition("line ")[2][0] for problem in caught.value.problems] == ["3", "4", "5"]
     (tmp_path / "edges").write_text("0 1\n0\n0 9\n")
     with pytest.raises(InputError) as caught:
-        read_edges_file(tmp_path / "edges", 2)
+        read_edges_file(tmp_path / "edges", NumberedNames(2))
     assert [problem.partition("line ")[2][0] for problem in caught.value.problems] == ["2", "3"]
     (tmp_path / "bare").write_text("0\t1\n")
     with pytest.raises(InputError, match="line 1: expected a header"):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -174,14 +175,16 @@ def predict(
     if at_terminal:
         _answer(loaded, options, write)
     elif text is not None or draw:
-        _write_alone(loaded, lines, names, options, write)
+        with _naming_lines(loaded, lines, source, text is not None or bool(recordings), file):
+            _write_alone(loaded, lines, names, options, write)
     else:
         written = f"format {further}" if further else "json" if as_json else "text"
         how = {"predict": options.to_table(), "form": written}
         placed = _placed(loaded, models, load, how, engine == "ray", workers)
         found = _in_bulk(placed, how, _rows(lines, names if as_json else [], options.constraints), len(lines))
         found = (line for each in found for line in each.split("\n")) if further == "conll" else found
-        write_lines(found if as_json or not names else _by_name(names, found), output)
+        with _naming_lines(loaded, lines, source, bool(recordings), file):
+            write_lines(found if as_json or not names else _by_name(names, found), output)
 
 
 def _loaded(
@@ -196,6 +199,19 @@ def _loaded(
     from transduce.pipeline.pipeline import load as load_pipeline
 
     return load_pipeline(models, **{**load, "device": "cpu"} if engine == "ray" else load)
+
+
+def _naming_lines(
+    model: "LoadedModel", lines: Collection[str], path: Path | None, named: bool, file: "InputFile | None"
+) -> AbstractContextManager[None]:
+    """Let errors name the lines that the model refuses. named: the input is one text, or recordings with names."""
+    from transduce.cli.refused_lines import GivenLines, naming_lines, place_name
+
+    columns = getattr(getattr(model, "task", None), "columns", {})  # the kernels alone have none, and read any text
+    column = columns.get("source")
+    if named or column is None:
+        return nullcontext()
+    return naming_lines([GivenLines(place_name(path, file is None), lines, column, model.source_columns.joined)])
 
 
 def _lines(source: Path | None, text: str | None, file: "InputFile | None") -> Collection[str]:

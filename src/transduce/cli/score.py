@@ -9,6 +9,7 @@ import typer
 from transduce.cli import options
 
 if TYPE_CHECKING:
+    from transduce.cli.refused_lines import GivenLines
     from transduce.data.corpus import TsvColumn
     from transduce.data.input_file import InputFile
     from transduce.data.pairs.known_columns import AskedColumns
@@ -52,6 +53,7 @@ def score(
     from transduce.bulk.engine import engine_of
     from transduce.bulk.job import Placement
     from transduce.bulk.scoring import ScoringWorker, scored
+    from transduce.cli.refused_lines import naming_lines
     from transduce.cli.text import bar, write_lines
     from transduce.core.destination import check_output
     from transduce.core.errors import InputError
@@ -73,7 +75,7 @@ def score(
     sources, targets = _sides(pipeline, model[0], source, target, sides, asked)
     if not targets:
         raise InputError(f"{tsv or target or source}: the file is empty; expected lines of text.")
-    reads = pipeline.task.tokenizers.get("source")
+    given, reads = _given(pipeline, sources, targets, source, target, sides), pipeline.task.tokenizers.get("source")
     if to:
         sources = addressed(reads, sources, to)
     else:
@@ -81,9 +83,36 @@ def score(
     how = {"batch_size": batch_size}
     doer = engine_of(engine, ScoringWorker(how, [], pipeline), workers)
     job = Placement(doer, [find_model_file(each) for each in model], {**use, "device": device}).job("score", how)
-    with bar("scoring", len(targets)) as advance:
+
+    def again(pairs: list[tuple[str, str]]) -> object:
+        return pipeline.score(pairs, batch_size=batch_size)
+
+    pairs = zip(sources, targets, strict=True)
+    with naming_lines(given, pairs, again), bar("scoring", len(targets)) as advance:
         found = scored(doer, job, zip(sources, targets, strict=True), advance)
         write_lines(_lines(found, targets, as_json), output)
+
+
+def _given(
+    pipeline: "Pipeline",
+    sources: Collection[str],
+    targets: Collection[str],
+    source: Path | None,
+    target: Path | None,
+    columns: "tuple[TsvColumn, TsvColumn] | None",
+) -> "list[GivenLines]":
+    """Both sides with what a message calls their lines; of tables rows are counted."""
+    from transduce.cli.refused_lines import GivenLines, place_name
+
+    reads, by_line = pipeline.task.columns, columns is None and target is not None
+    first, second = (columns[0].path, columns[1].path) if columns else (source, target or source)
+    found = [GivenLines(place_name(second, by_line), targets, reads["target"])]
+    if "source" not in reads:
+        return found
+    from transduce.cli.text import is_of_lines
+
+    name = place_name(first, by_line and is_of_lines(sources))
+    return [GivenLines(name, sources, reads["source"], pipeline.source_columns.joined), *found]
 
 
 def _sides(

@@ -51,6 +51,13 @@ def source_lines(path: Path | None) -> Collection[str]:
     return FileLines(path)
 
 
+def is_of_lines(texts: Collection[str]) -> bool:
+    """Whether the n-th text is the n-th line of a file, as `source_lines` gives those of one that can be read again."""
+    from transduce.data.files import FileLines
+
+    return isinstance(texts, FileLines)
+
+
 def write_text(text: str) -> None:
     """Write a text with its line breaks to standard output in UTF-8, and end its last line.
 

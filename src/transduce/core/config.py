@@ -1,6 +1,6 @@
 """The base class of all settings: unknown keys are errors, and values are frozen after they are read."""
 
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -67,7 +67,9 @@ def _may_be_unset(annotation: Any) -> bool:
 
 
 def _is_one(table: dict[str, Any], kind: Any) -> bool:
-    """Whether it is a table of this kind itself, not tables of it by name."""
+    """Whether it is a table of this kind itself, or of one of several, not tables of it by name."""
+    if isinstance(kind, UnionType):
+        return any(_is_one(table, each) for each in get_args(kind))
     if not (isinstance(kind, type) and issubclass(kind, Config)) or not table:
         return False
     if any(isinstance(value, dict) or value == UNSET for value in table.values()):

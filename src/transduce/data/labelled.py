@@ -24,7 +24,7 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.printable import NAMED
 from transduce.core.registry import check
-from transduce.data.formats import Format, Key, format_name, format_of
+from transduce.data.formats import Format, format_name, format_of
 from transduce.data.generated import drawn, generator
 from transduce.data.pairs.pair_files import tsv_options
 from transduce.data.remote import located
@@ -237,21 +237,16 @@ def has_labels(file: LabelledFile, root: Path) -> bool:
     """Whether a table with named columns has that of the labels at all."""
     path, format = located(root, file.file), file.reader
     columns = format.columns(path)
-    return not columns or format.place(path, _key(format, "label", file.label), columns) is not None
+    return not columns or format.place(path, format.asked(file.label, "label"), columns) is not None
 
 
 def _rows(path: Path, file: LabelledFile) -> Iterator[Example]:
     format = file.reader
     if not format.counted and file.pair and (counted := [each for each in file.texts if isinstance(each, int)]):
         raise InputError(f"{path}: expected the names of both texts, as objects have no columns; got {counted}.")
-    keys = [*(_key(format, "text", key) for key in file.texts), _key(format, "label", file.label)]
+    keys = [*(format.asked(key, "text") for key in file.texts), format.asked(file.label, "label")]
     for number, (*texts, label) in format.rows(path, keys):
         yield number, joined(texts), label.strip() if format.counted else label
-
-
-def _key(format: Format, usual: str, key: Key) -> Key:
-    """Objects have no columns to count: a number is the usual name."""
-    return usual if isinstance(key, int) and not format.counted else key
 
 
 def _trees(path: Path, file: LabelledFile) -> Iterator[Example]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transduce.attention.capture import capture
 from transduce.core.graphs import Graphs
-from transduce.data.columns import Column
+from transduce.data.structures.numbered_names import NumberedNames
 from transduce.inference.labels import LabelPrediction, LabelPredictor
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.protocols import Advance
@@ -29,7 +29,7 @@ class EdgeTrace(NamedTuple):
     source, target: (E,) the node target[e] reads source[e]. layers: of each layer of attention the weights (E, H).
     chosen: the node that was asked for; None = the graph was. labels: (N, C) log-probabilities of each node's labels;
     None = the graph has the label. shares: (N,) how much each node counts for the graph, by attention pooling; None =
-    it is pooled otherwise.
+    it is pooled otherwise. names: (N,) what each node is called.
     """
 
     nodes: int
@@ -39,6 +39,7 @@ class EdgeTrace(NamedTuple):
     chosen: int | None = None
     labels: Tensor | None = None
     shares: Tensor | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,14 +85,20 @@ class GraphLabelPredictor(LabelPredictor):
 class NodeLabelPredictor(GraphLabelPredictor):
     """Of nodes, all at once: each pass reads the whole graph anyway, and a node gets the same in any company."""
 
+    def shown(self, text: str) -> str:
+        """The name of the node, where it was asked for by its number."""
+        names: NumberedNames = self.columns["source"].node_names  # type: ignore[attr-defined]
+        node = names.find(text)
+        return text if node is None else names.text(node)
+
     def together(self, batch_size: int, texts: int) -> int:
         """All of them."""
         return max(batch_size, texts)
 
 
 @torch.inference_mode()
-def traced(model: Any, column: Column, text: str) -> EdgeTrace:
-    """What the attention of `model` does with one node, or one graph, of the column; on the processor."""
+def traced(model: Any, column: Any, text: str) -> EdgeTrace:
+    """What the attention of `model` does with one node, or one graph, of a column of these; on the processor."""
     [row] = column.encode([text])
     graphs: Graphs = column.collate_texts([np.asarray(row)]).to(next(model.parameters()).device)
     chosen, labels, shares = None, None, None
@@ -105,4 +112,5 @@ def traced(model: Any, column: Column, text: str) -> EdgeTrace:
     elif pooled := [record[name][0] for name in record.of("other") if len(record[name][0]) == graphs.nodes]:
         shares = pooled[0].float().flatten().cpu()
     layers = tuple(record[name][0].float().cpu() for name in record.of("edge"))
-    return EdgeTrace(graphs.nodes, graphs.source.cpu(), graphs.target.cpu(), layers, chosen, labels, shares)
+    names = column.names_in(text)
+    return EdgeTrace(graphs.nodes, graphs.source.cpu(), graphs.target.cpu(), layers, chosen, labels, shares, names)

@@ -41,6 +41,7 @@ LENGTH, APART, WIDEST = 80.0, 36.0, 1100.0  # pixels: of an edge; between nodes,
 EDGE, RADIUS, THICK = 28, 14, 7.0  # pixels: around the picture; of a node; of an edge with the weight 1
 BEND = 0.12  # of an edge, as a share of its length
 LISTED = 10  # neighbors in a terminal
+NAME = 12  # characters of a name in a picture
 TEMPLATE = Path(__file__).with_name("neighborhood_drawing.html.jinja")
 Array = NDArray[Any]
 
@@ -49,13 +50,15 @@ Array = NDArray[Any]
 class NeighborhoodDrawing:
     """What is shown of a graph.
 
-    nodes: (N,) their numbers in the graph. places: (N, 2) in pixels. source, target: (E,) indices of `nodes`.
+    nodes: (N,) their numbers in the graph. node_names: (N,) what they are called. places: (N, 2) in pixels.
+    source, target: (E,) indices of `nodes`.
     layers: of each layer (E, H). centre: the index of the node that was asked for, -1 = the graph was.
     left_out: how many nodes that count are not shown. labels, certain: (N,) the likeliest label of each node, and its
     probability; empty where the graph has the label. shares: (N,) of the pooling; empty where it is by no attention.
     """
 
     nodes: Array
+    node_names: tuple[str, ...]
     places: Array
     source: Array
     target: Array
@@ -83,8 +86,10 @@ class NeighborhoodDrawing:
         centre = -1 if trace.chosen is None else int(place[trace.chosen])
         labels, certain = _labels(trace, nodes, names)
         shares = () if trace.shares is None else tuple(trace.shares[nodes].tolist())
+        called = trace.names or tuple(map(str, range(trace.nodes)))
         return cls(
             nodes,
+            tuple(called[node] for node in nodes.tolist()),
             _pixels(laid_out(len(nodes), source, target, centre if centre >= 0 else None)),
             source,
             target,
@@ -108,6 +113,7 @@ class NeighborhoodDrawing:
         weights = [packed(torch.from_numpy(np.ascontiguousarray(layer))) for layer in self.layers]
         return {
             "nodes": self.nodes.tolist(),
+            "node_names": list(self.node_names),
             "places": self.places.round(1).tolist(),
             "size": list(self.size),
             "source": self.source.tolist(),
@@ -131,14 +137,14 @@ class NeighborhoodDrawing:
         weights = self.layers[layer].mean(1) if self.layers else np.zeros(len(self.source))
         edges = [
             {"path": _curve(self.places[s], self.places[t]), "width": round(THICK * float(weight), 2),
-             "told": f"{self.nodes[t]} reads {self.nodes[s]}: {weight:.3f}"}
+             "told": f"{self.node_names[t]} reads {self.node_names[s]}: {weight:.3f}"}
             for s, t, weight in zip(self.source, self.target, weights, strict=True) if s != t
         ]  # fmt: skip
         own = {int(t): float(w) for s, t, w in zip(self.source, self.target, weights, strict=True) if s == t}
         nodes = [
-            {"name": int(number), "x": x, "y": y, "own": round(THICK * own.get(index, 0.0), 2),
+            {"name": _short(name), "x": x, "y": y, "own": round(THICK * own.get(index, 0.0), 2),
              "strong": index == self.centre, "told": self.told(index)}
-            for index, (number, (x, y)) in enumerate(zip(self.nodes, self.places.round(1).tolist(), strict=True))
+            for index, (name, (x, y)) in enumerate(zip(self.node_names, self.places.round(1).tolist(), strict=True))
         ]  # fmt: skip
         [best] = list(self.probabilities)[:1]
         width, height = self.size
@@ -147,7 +153,7 @@ class NeighborhoodDrawing:
     def told(self, index: int) -> str:
         more = f", {self.labels[index]} {100 * self.certain[index]:.1f} %" if self.labels else ""
         more += f", counts {self.shares[index]:.3f}" if self.shares else ""
-        return f"node {self.nodes[index]}{more}"
+        return f"node {self.node_names[index]}{more}"
 
     def _repr_html_(self) -> str:
         return f'<div style="overflow-x:auto">{self.svg()}</div>'
@@ -158,8 +164,9 @@ class NeighborhoodDrawing:
         for number, layer in enumerate(self.layers, 1):
             rows = self._read(layer.mean(1))
             yield Text(f"layer {number}, mean of heads: {rows[0]}", "bold")
+            width = max(16, *(1 + len(name) for name, _ in rows[1][:LISTED])) if rows[1] else 16
             for name, weight in rows[1][:LISTED]:
-                yield bar_line(name, weight, weight / max(rows[1][0][1], 1e-9), 16, options, strong=False)
+                yield bar_line(name, weight, weight / max(rows[1][0][1], 1e-9), width, options, strong=False)
             if len(rows[1]) > LISTED:
                 yield Text(f"and {len(rows[1]) - LISTED} more", "dim")
 
@@ -168,10 +175,10 @@ class NeighborhoodDrawing:
         order = np.argsort(-weight_E, kind="stable")
         if self.centre >= 0:
             mine = order[self.target[order] == self.centre]
-            found = [(str(self.nodes[self.source[e]]), float(weight_E[e])) for e in mine]
-            return f"what node {self.nodes[self.centre]} reads", found
+            found = [(self.node_names[self.source[e]], float(weight_E[e])) for e in mine]
+            return f"what node {self.node_names[self.centre]} reads", found
         others = order[self.target[order] != self.source[order]]
-        named = [f"{self.nodes[self.target[e]]} reads {self.nodes[self.source[e]]}" for e in others]
+        named = [f"{self.node_names[self.target[e]]} reads {self.node_names[self.source[e]]}" for e in others]
         return "the heaviest edges", [(name, float(weight_E[e])) for name, e in zip(named, others, strict=True)]
 
 
@@ -195,6 +202,10 @@ def _labels(trace: EdgeTrace, nodes: Array, names: tuple[str, ...]) -> tuple[tup
         return (), ()
     best, which = trace.labels[nodes].max(-1)
     return tuple(names[each] for each in which.tolist()), tuple(best.exp().tolist())
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
 
 
 def _pixels(places: Array) -> Array:

@@ -1,11 +1,12 @@
 """The nodes of one graph, each with a label; some labels are known in training."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -14,12 +15,16 @@ from transduce.data.columns import Columns
 from transduce.data.columns.label import Label
 from transduce.data.columns.node import Node
 from transduce.data.encoding import open_examples
-from transduce.data.files import fingerprint, suffix_of
+from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
+from transduce.data.formats import is_table
+from transduce.data.hold_out import HELD_OUT, HoldOut, check_drawn_once
 from transduce.data.input_file import InputFile
+from transduce.data.members import Entry, Member, MemberList, check_filled, drawn_from, read_parts, root_of
 from transduce.data.remote import located
 from transduce.data.store import Store
-from transduce.data.structures.graphs import EdgeReading, NodeLine, read_edges_file, read_nodes
+from transduce.data.structures.graphs import EdgeReading
+from transduce.data.structures.node_tables import NodeLine, names_of, read_edges_file, read_nodes
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
@@ -43,15 +48,20 @@ class NodeClassificationData(Config):
     root: str = "."
     """Where the files lie."""
     nodes: str
-    """Tab-separated, with a header: node, split, label, and feature_indices (of those that are 1) or features."""
+    """A table, .tsv, .csv, .jsonl and so on, with the columns node (a number from 0) or name, or both; split and label;
+    feature_indices (of those that are 1) or features."""
     edges: str
-    """The numbers of two nodes a line."""
-    train: str = "train"
-    """The nodes of this split are trained on."""
-    validation: str | None = "val"
-    """Those of this split pick the best weights."""
-    test: dict[str, str] = Field(default_factory=lambda: {"test": "test"})
-    """Splits by the names of their tests; scored once, at the end."""
+    """The two nodes of an edge, by name or number: columns source and target of a table, or two a line."""
+    train: str | MemberList = "train"
+    """The nodes of this split are trained on; or those of a list: { file = "train.txt" }. Where the table has no
+    splits: all that have a label and are in no list."""
+    validation: str | MemberList | None = "val"
+    """Those of this split, or list, pick the best weights."""
+    test: dict[str, str | MemberList] = Field(default_factory=lambda: dict[str, str | MemberList](test="test"))
+    """Splits, or lists, by the names of their tests; scored once, at the end."""
+    hold_out: HoldOut | None = None
+    """Instead of splits or lists for validation and test: how many training nodes to draw for them, of each label in
+    proportion. A number alone is for validation."""
     undirected: bool = True
     """Whether each edge counts in both directions; else the second node of a line reads the first."""
     self_loops: bool = True
@@ -60,10 +70,62 @@ class NodeClassificationData(Config):
     """row: the features of each node are divided by their sum where they are counts, so that none of any node is
     negative; others stay as they are. none: all stay as they are."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _drawn_in_their_place(cls, table: Any) -> Any:
+        """No split for what is drawn, unless it is named."""
+        drawn = table.get("hold_out") if isinstance(table, dict) else None
+        amounts = drawn.model_dump() if isinstance(drawn, HoldOut) else drawn
+        amounts = amounts if isinstance(amounts, dict) else {"validation": amounts}
+        empty: dict[str, Any] = {"validation": None, "test": {}}
+        return {**{key: value for key, value in empty.items() if amounts.get(key)}, **table} if drawn else table
+
+    @model_validator(mode="after")
+    def _held_out_once(self) -> Self:
+        check_drawn_once(self.hold_out, self.validation, self.test)
+        return self
+
+    def drawn_tests(self) -> dict[str | None, str]:
+        """What the test set that was drawn is called: it has no language."""
+        return {None: HELD_OUT}
+
     @property
-    def splits(self) -> dict[str, str]:
-        """By name: train, validation, and the tests."""
-        return {"train": self.train, **({"validation": self.validation} if self.validation else {}), **self.test}
+    def lists(self) -> dict[str, MemberList]:
+        """The parts that are lists, by name."""
+        return {part: entry for part, entry in self._entries(True).items() if isinstance(entry, MemberList)}
+
+    def parts(self, nodes: Sequence[NodeLine]) -> tuple[dict[str, list[NodeLine]], str]:
+        """The nodes of train, validation and each test; how held-out ones were drawn, in a sentence.
+
+        Raises:
+            InputError: what `read_parts` and `drawn_from` refuse.
+        """
+        root, by_number = Path(self.root), {each.node: each for each in nodes}
+        path = located(root, self.nodes)
+        labelled = {each.node: Member(each.node, f"{path}, line {each.line}") for each in nodes if each.label}
+        entries: dict[str, Entry] = {}
+        for part, entry in self._entries(any(each.split for each in nodes)).items():
+            if isinstance(entry, str):
+                entries[part] = [labelled[each.node] for each in nodes if each.split == entry and each.label]
+            else:
+                entries[part] = entry
+        names, told = names_of(nodes), ""
+        found = read_parts(entries, labelled, names, root)
+        if self.hold_out and self.hold_out.draws:
+            texts = {node: names.text(node) for node in found["train"]}
+            labels = {node: by_number[node].label for node in found["train"]}
+            drawn, told = drawn_from(found["train"], texts, labels, self.hold_out, str(path))
+            found |= drawn
+        return {part: [by_number[node] for node in numbers] for part, numbers in found.items()}, told
+
+    def _entries(self, splits: bool) -> dict[str, str | MemberList | None]:
+        """What each part is. splits: whether the table has them; None = the rest."""
+        fields = type(self).model_fields
+        unset = {part for part in ("train", "validation") if getattr(self, part) == fields[part].default}
+        test = self.test if splits or self.test != {"test": "test"} else {}
+        train = None if not splits and "train" in unset else self.train
+        validation = None if not splits and "validation" in unset else self.validation
+        return {"train": train, **({"validation": validation} if validation else {}), **test}
 
 
 class NodeClassification(LabelTask):
@@ -81,16 +143,20 @@ class NodeClassification(LabelTask):
     def learn_columns(cls, config: TokenizerConfig, data: NodeClassificationData) -> Columns:
         """The graph, and the labels of the training nodes in the order of their names."""
         root = Path(data.root)
-        nodes = read_nodes(located(root, data.nodes))
-        names = {each.label for each in nodes if each.split == data.train and each.label}
+        path = located(root, data.nodes)
+        nodes = read_nodes(path)
+        parts, _ = data.parts(nodes)
+        names = {each.label for each in parts["train"]}
         if len(names) < 2:
-            raise InputError(_no_labels(located(root, data.nodes), data.train, nodes))
+            raise InputError(_no_labels(path, data.train if isinstance(data.train, str) else "", nodes))
         return {"source": _graph(data, nodes), "target": Label(tuple(sorted(names)))}
 
     @staticmethod
     def training_files(data: NodeClassificationData) -> list[Path]:
         """What the columns are learnt from."""
-        return [Path(data.root, data.nodes), Path(data.root, data.edges)]
+        root = Path(data.root)
+        files = [located(root, data.nodes), located(root, data.edges)]
+        return [*files, *(each.path(root) for each in data.lists.values())]
 
     @property
     def predictor(self) -> NodeLabelPredictor:
@@ -108,59 +174,80 @@ class NodeClassification(LabelTask):
         return "the graph, without the labels of other nodes"
 
     def read_inputs(self, path: Path) -> InputFile | None:
-        """The test nodes of a file with a header such as the training's; all nodes, where it has no splits."""
-        if suffix_of(path) != ".tsv":
+        """The test nodes of a table with such columns as the training's; all nodes, where it has no tests."""
+        if not is_table(path) or path.name in {Path(each.file).name for each in self.data.lists.values()}:
             return None
-        nodes = read_nodes(path)
-        tests = set(self.data.test.values())
-        chosen = [each for each in nodes if each.split in tests] or nodes
-        return InputFile(
-            [], [str(each.node) for each in chosen], [[each.label] if each.label else [] for each in chosen]
-        )
+        nodes = read_nodes(path, features=False)
+        if path.name == Path(self.data.nodes).name:
+            data = self.data.model_copy(update={"root": str(root_of(path, self.data.nodes))})
+            parts, _ = data.parts(nodes)
+            chosen = [each for name, part in parts.items() if name not in ("train", "validation") for each in part]
+        else:
+            tests = {each for each in self.data.test.values() if isinstance(each, str)}
+            chosen = [each for each in nodes if each.split in tests]
+        texts = [each.name or str(each.node) for each in chosen or nodes]
+        return InputFile([], texts, [[each.label] if each.label else [] for each in chosen or nodes])
 
     def open(self, cache: Path, tell: Tell) -> TaskData:
-        """The labelled nodes of each split; how many there are is told."""
-        data, path = self.data, located(self.root, self.data.nodes)
-        lines = read_nodes(path)
-        stores, found = {}, {}
-        for name, split in data.splits.items():
-            rows = [(each.line, str(each.node), each.label) for each in lines if each.split == split and each.label]
-            if not rows:
-                raise InputError(_no_labels(path, split, lines))
-            stores[name] = self._store(rows, split, cache)
-            found[name] = Dataset(stores[name], [(node, label) for _, node, label in rows])
-        graph = self.columns["source"]
+        """The labelled nodes of each part; how many there are is told."""
+        data, path, graph = self.data, located(self.root, self.data.nodes), self.columns["source"]
         assert isinstance(graph, Node)
+        lines = read_nodes(path)
+        parts, drawn = data.parts(lines)
+        for part, entry in {"validation": data.validation, **data.test}.items():
+            if isinstance(entry, str) and parts.get(part) == []:
+                raise InputError(_no_labels(path, entry, lines))
+        check_filled(path, parts, "node")
+        if drawn:
+            tell(drawn)
+        stores, found = {}, {}
+        for name, nodes in parts.items():
+            rows = [(each.line, graph.node_names.text(each.node), each.label) for each in nodes]
+            stores[name] = self._store(rows, name, cache)
+            found[name] = Dataset(stores[name], [(node, label) for _, node, label in rows])
         counts = ", ".join(f"{name} {len(each.texts):,}" for name, each in found.items())
         empty = graph.nodes - len(lines)
         more = f" {empty:,} nodes are not in the file and have no features." if empty else ""
         tell(f"{path}: {graph.nodes:,} nodes, {len(graph.source):,} edges as they are read; {counts}.{more}")
         self.tell_of_rare(Counter(label for _, label in found["train"].texts), path, tell)
         del found["train"]
-        files = {"file": data.nodes, "sha256": self._fingerprints()}
-        provenance = {name: [{**files, "split": split}] for name, split in data.splits.items()}
+        provenance = {name: [self._origin(name)] for name in parts}
         return TaskData([(stores["train"], 1.0)], found.pop("validation", None), found, provenance)
 
-    def _fingerprints(self) -> list[str]:
-        return [fingerprint(path) for path in self.training_files(self.data)]
+    def _origin(self, part: str) -> dict[str, Any]:
+        """What a part was made from, for the model file."""
+        files = {"file": self.data.nodes, "sha256": [fingerprint(path) for path in self.training_files(self.data)]}
+        settings = self._settings(part)
+        return {**files, **{key: value for key, value in settings.items() if value is not None}}
 
-    def _store(self, rows: list[tuple[int, str, str]], split: str, cache: Path) -> Store:
-        files, settings = self.training_files(self.data), {"split": split}
+    def _settings(self, part: str) -> dict[str, Any]:
+        """Which nodes a part has, for JSON."""
+        entry = {"train": self.data.train, "validation": self.data.validation, **self.data.test}.get(part)
+        drawn = self.data.hold_out.model_dump() if self.data.hold_out else None
+        if isinstance(entry, MemberList):
+            return {"list": entry.model_dump(exclude_none=True), "hold_out": drawn}
+        return {"split": entry or part, "hold_out": drawn}
+
+    def _store(self, rows: list[tuple[int, str, str]], part: str, cache: Path) -> Store:
+        files, settings = self.training_files(self.data), {**self._settings(part), "part": part}
         return open_examples(files, lambda: iter(rows), self.columns, NO_LIMITS, cache, settings)
 
 
-def _no_labels(path: Path, split: str, nodes: list[NodeLine]) -> str:
+def _no_labels(path: Path, split: str, nodes: Sequence[NodeLine]) -> str:
+    """What is wrong with the nodes of a split; "" = those of a list."""
     known = sorted({each.split for each in nodes if each.label and each.split})
+    if not split or not known:
+        return f"{path}: expected training nodes with labels, of two or more; there are none, or all have the same."
     return (
         f'{path}: expected nodes of the split "{split}" with labels; there are none, or all have the same. Splits with '
-        f"labels: {', '.join(known) or 'none'}.{suggest(split, known)}"
+        f"labels: {', '.join(known)}.{suggest(split, known)}"
     )
 
 
 def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
     """The column of a graph; nodes that no line names have no features, which are zeros."""
-    count = nodes[-1].node + 1
-    pairs = read_edges_file(Path(data.root, data.edges), count)
+    count, names = nodes[-1].node + 1, names_of(nodes)
+    pairs = read_edges_file(located(Path(data.root), data.edges), names)
     source, target = EdgeReading(data.undirected, data.self_loops).read(pairs, count)
     sizes = np.zeros(count, np.int64)
     columns: list[int] = []
@@ -175,4 +262,5 @@ def _graph(data: NodeClassificationData, nodes: list[NodeLine]) -> Node:
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     ends = source.astype(np.int32), target.astype(np.int32)
     width = max(columns, default=0) + 1
-    return Node(width, *ends, np.array(columns, np.int32), np.array(values, np.float32), starts)
+    found, given = np.array(columns, np.int32), np.array(values, np.float32)
+    return Node(width, *ends, found, given, starts, names.names)

@@ -141,8 +141,9 @@ def examine_data(recipe: Recipe, cache: Path, warn: Tell, force: bool = False) -
         InputError: a file is missing or empty; sides that slipped, or that are mostly empty or the same; lines that
             are not UTF-8; validation or tests with exchanged sides, or in another writing. All at once.
     """
-    root, train = Path(getattr(recipe.data, "root", ".")), tuple(getattr(recipe.data, "train", ()))
-    train = tuple(sampled_shards(train, root))  # all are checked when they are encoded
+    root, named = Path(getattr(recipe.data, "root", ".")), getattr(recipe.data, "train", ())
+    entries = named if isinstance(named, tuple) else ()  # else a split or a list of a graph's nodes
+    train = tuple(sampled_shards(entries, root))  # all are checked when they are encoded
     _check_files(recipe, root, train)
     certain, doubtful = list[str](), list[str]()
     for files in train:

@@ -74,7 +74,7 @@ def _framed_as(own: Tokens, reads: Tokens) -> Tokens:
 
 def _with_new_tags(known: Columns, recipe: Recipe) -> Columns:
     columns = dict(known)
-    tags = [tag for files in getattr(recipe.data, "train", ()) for tag in getattr(files, "tags", ())]
+    tags = [tag for files in getattr(recipe.data, "train", ()) or () for tag in getattr(files, "tags", ())]
     source, target = columns.get("source"), columns.get("target")
     if tags and isinstance(source, Tokens):
         joint = isinstance(target, Tokens) and target.tokenizer.equals(source.tokenizer)

@@ -21,7 +21,7 @@ from transduce.data.structures.graphs import EdgeReading, return_probabilities
 
 MOST = 1 << 24  # nodes of a graph: float32 holds whole numbers up to here
 SHOWN = 60  # characters of a wrong text in a message
-FORM = '{"nodes": [..], "edges": [[0, 1], ..]}'
+FORM = '{"nodes": [..], "edges": [[0, 1], ..]}'  # and perhaps "names": [..], which only pictures show
 
 NO_TOKENS = (
     'reads tokens, and the task gives it graphs; expected a model that attends along edges, such as "graph_attention"'
@@ -94,6 +94,12 @@ class Graph(Column):
         """The number of each node of a stored row."""
         return [str(node) for node in range(int(ids[0, 0]))] if len(ids) else []
 
+    def names_in(self, text: str) -> tuple[str, ...]:
+        """(N,) what each node of a graph is called: its name where the graph has names, else its number."""
+        given = json.loads(text)
+        names = given.get("names") or [""] * len(given["nodes"])
+        return tuple(name.strip() or str(node) for node, name in enumerate(names))
+
     def ids(self, tokens: Sequence[str]) -> list[int]:
         """Raises InputError: no token is a graph."""
         raise InputError("graphs cannot be given as tokens.")
@@ -127,6 +133,11 @@ class Graph(Column):
             raise _Misfit(f"edges are between nodes from 0 to {count - 1}")
         if not all(type(each) is int for pair in given["edges"] for each in pair):
             raise _Misfit("edges are pairs of whole numbers")
+        names = given.get("names")
+        if names is not None and not (
+            isinstance(names, list) and len(names) == count and all(isinstance(each, str) for each in names)
+        ):
+            raise _Misfit(f"names are a list of {count} texts, one for each node")
         plain = EdgeReading(self.edges.undirected, self_loops=False).read(pairs, count)
         source, target = self.edges.read(pairs, count)
         row = np.zeros((1 + count + len(source), max(size, 2)), np.float32)

@@ -18,10 +18,10 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.graphs import Graphs, SparseRows
-from transduce.core.printable import PROBLEMS, quoted
 from transduce.data.columns.graph import NO_TOKENS, NO_WORDS, ring
 from transduce.data.columns.protocols import Column, ColumnSpec
 from transduce.data.store import Ids
+from transduce.data.structures.numbered_names import NumberedNames
 
 LIMIT = 900_000  # characters of a graph in a model file, whose table of columns holds a million
 SPARSE = 0.25  # of the features are not 0, at most, where zeros are left out
@@ -30,10 +30,10 @@ ARRAYS = {"source": np.int32, "target": np.int32, "columns": np.int32, "values":
 
 @dataclass(frozen=True, eq=False)
 class Node(Column):
-    """A node a row, by its number from 0.
+    """A node a row, by its name or its number from 0.
 
     width: F. source, target: (E,) as `transduce.core.graphs.Graphs` has them. columns, values, row_starts: of the
-    features that are not 0, row by row.
+    features that are not 0, row by row. names: see `NumberedNames`.
     """
 
     kind: ClassVar[str] = "node"
@@ -46,6 +46,7 @@ class Node(Column):
     columns: NDArray[np.int32]
     values: NDArray[np.float32]
     row_starts: NDArray[np.int32]
+    names: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], tokenizer: object = None) -> Self:
@@ -53,11 +54,16 @@ class Node(Column):
         width = table.get("width")
         try:
             arrays = {name: _unpacked(str(table[name]), ARRAYS[name]) for name in ARRAYS}
+            names = _unpacked_names(str(table["names"])) if "names" in table else ()
         except (KeyError, ValueError, binascii.Error, zlib.error):
             raise InputError("the model file's graph: expected its edges and features; they are damaged.") from None
         if type(width) is not int or not _fits(width, arrays):
             raise InputError("the model file's graph: expected edges between its nodes, and features that it has.")
-        return cls(width, **arrays)
+        if names and (
+            len(names) != len(arrays["row_starts"]) - 1 or len({*filter(None, names)}) < sum(map(bool, names))
+        ):
+            raise InputError("the model file's graph: expected a name for each node, all different.")
+        return cls(width, **arrays, names=names)
 
     @property
     def nodes(self) -> int:
@@ -80,18 +86,14 @@ class Node(Column):
         return ring(length, size, generator)._replace(chosen=torch.arange(length))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The number of each node. Raises InputError for what is none; all of them are named."""
-        wrong = [text for text in texts if not (text.strip().isdecimal() and int(text) < self.nodes)]
-        if wrong:
-            named = quoted(wrong, PROBLEMS, 40)
-            raise InputError(f"expected the number of a node, from 0 to {self.nodes - 1}; got {named}.")
-        return [[int(text)] for text in texts]
+        """The number of each node. Raises InputError for what is none; the first of them are named."""
+        return [[node] for node in self.node_names.encode(texts)]
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.tokens(ids))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        return [str(int(each)) for each in ids]
+        return [self.node_names.text(int(each)) for each in ids]
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
         return [each for [each] in self.encode(tokens)]
@@ -109,12 +111,22 @@ class Node(Column):
             InputError: a model file does not hold that much.
         """
         packed = {name: _packed(getattr(self, name), dtype) for name, dtype in ARRAYS.items()}
+        packed |= {"names": _text("\n".join(self.names).encode())} if self.names else {}
         if (size := sum(map(len, packed.values()))) > LIMIT:
             raise InputError(
-                f"the graph takes {size:,} characters in a model file; expected at most {LIMIT:,}. Give it fewer edges "
-                "or features."
+                f"the graph takes {size:,} characters in a model file; expected at most {LIMIT:,}. Give it fewer "
+                "edges, features or names."
             )
         return {"width": self.width, **packed}
+
+    @cached_property
+    def node_names(self) -> NumberedNames:
+        """What the nodes are called."""
+        return NumberedNames(self.nodes, self.names)
+
+    def names_in(self, text: str) -> tuple[str, ...]:
+        """(N,) what each node is called, in pictures of the node that `text` names."""
+        return tuple(self.tokens(range(self.nodes)))
 
     @cached_property
     def graph(self) -> Graphs:
@@ -143,13 +155,26 @@ def _fits(width: int, arrays: Mapping[str, Any]) -> bool:
 
 
 def _packed(array: NDArray[Any], dtype: Any) -> str:
-    return base64.b64encode(zlib.compress(array.astype(np.dtype(dtype).newbyteorder("<")).tobytes(), 9)).decode()
+    return _text(array.astype(np.dtype(dtype).newbyteorder("<")).tobytes())
 
 
 def _unpacked(text: str, dtype: Any) -> Any:
     """Raises ValueError for more than a model file's graph can be."""
+    return np.frombuffer(_raw(text), np.dtype(dtype).newbyteorder("<")).astype(dtype)
+
+
+def _unpacked_names(text: str) -> tuple[str, ...]:
+    """Raises ValueError likewise, and where they are no text."""
+    return tuple(_raw(text).decode().split("\n"))
+
+
+def _text(raw: bytes) -> str:
+    return base64.b64encode(zlib.compress(raw, 9)).decode()
+
+
+def _raw(text: str) -> bytes:
     stream = zlib.decompressobj()
     raw = stream.decompress(base64.b64decode(text, validate=True), 1 << 28)
     if not stream.eof:
         raise ValueError
-    return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<")).astype(dtype)
+    return raw

@@ -71,6 +71,10 @@ class Format(ABC):
             return columns[key] if key < len(columns) else None
         return key if key in columns else None
 
+    def asked(self, key: Key, usual: str) -> Key:
+        """The column that a recipe's `key` means: objects have no columns to count, so a number is the usual name."""
+        return usual if isinstance(key, int) and not self.counted else key
+
 
 def places_of(path: Path, names: Sequence[str], keys: Sequence[Key]) -> list[int]:
     """Where the columns are. Raises InputError for those that the header does not have, or has twice."""

@@ -5,6 +5,7 @@
     RING = 18, // of what a node reads of itself
     THICK = 9, // pixels of the weight 1
     BEND = 0.12, // of an edge, as a share of its length: the edge back is another line
+    NAME = 12, // characters of a name
     TOLD = 6; // neighbours that a tip names
 
   T.drawings.neighborhood_drawing = (area, scene, drawing) => {
@@ -28,7 +29,7 @@
   }
 
   function graph({ state }, drawing) {
-    const { nodes, centre, left_out: left } = drawing;
+    const { node_names: nodes, centre, left_out: left } = drawing;
     const choice = chosen(state, drawing);
     const [[label]] = T.likeliest(drawing.probabilities);
     const title = centre < 0 ? T.say("graph.title") : T.say("graph.around", { node: nodes[centre] });
@@ -70,7 +71,7 @@
     nodes.map((_, i) => T.range(target.length).filter((e) => target[e] === i).sort((a, b) => values[b] - values[a]));
 
   function pictured(drawing, { values }, title) {
-    const { nodes, places, source, target, centre, size } = drawing;
+    const { node_names: nodes, places, source, target, centre, size } = drawing;
     const [width, height] = size;
     const picture = T.walkedPicture("neighborhood", { width, height }, T.say("graph.role"), T.say("graph.label", { title, nodes: nodes.length }));
     const lines = T.range(source.length).map((e) =>
@@ -84,7 +85,7 @@
       size: { width, height },
       start: Math.max(centre, 0),
       tell: (i) => told(drawing, values, reads[i], i),
-      choose: (i) => centre >= 0 && !T.offline && T.go({ text: String(nodes[i]) }),
+      choose: (i) => centre >= 0 && !T.offline && T.go({ text: nodes[i] }),
       shown: (at) => {
         all.classList.toggle("walked", at >= 0);
         const most = at < 0 ? 0 : values[reads[at][0]];
@@ -124,14 +125,14 @@
           class: `node-name${i === drawing.centre ? " centre" : ""}`,
           style: share === null ? {} : { fill: T.weightText(share) },
         },
-        name,
+        name.length > NAME ? `${name.slice(0, NAME - 1)}…` : name,
       ),
     );
   }
 
   const colour = ({ names }, label) => T.headColour(names.indexOf(label));
 
-  function told({ nodes, source, labels, certain, shares }, values, edges, i) {
+  function told({ node_names: nodes, source, labels, certain, shares }, values, edges, i) {
     const name = (e) => (source[e] === i ? T.say("graph.itself") : nodes[source[e]]);
     const named = edges.slice(0, TOLD).map((e) => `${name(e)} ${T.number(values[e])}`);
     return [
@@ -152,7 +153,7 @@
   }
 
   function tableOf(drawing, values) {
-    const { nodes, source } = drawing;
+    const { node_names: nodes, source } = drawing;
     return {
       head: [T.say("graph.reader"), T.say("graph.read"), T.say("matrix.weight")],
       rows: readBy(drawing, values).flatMap((edges, i) => edges.map((e) => [nodes[i], nodes[source[e]], T.number(values[e])])),

@@ -2,7 +2,7 @@
 "use strict";
 Object.assign(window.Transduce.texts.en, {
   "view.neighborhood_drawing": "Graph",
-  "composer.node": "Number of a node",
+  "composer.node": "Node, by name or number",
   "composer.graph": "Graph, as JSON",
   "graph.title": "The graph",
   "graph.around": "Around node {node}",

@@ -2,7 +2,7 @@
 "use strict";
 Object.assign(window.Transduce.texts.zh, {
   "view.neighborhood_drawing": "图",
-  "composer.node": "节点编号",
+  "composer.node": "节点（名称或编号）",
   "composer.graph": "图（JSON）",
   "graph.title": "整张图",
   "graph.around": "节点 {node} 的周围",
