@@ -56,7 +56,7 @@ def test_the_sounds_of_a_table_are_heard_from_any_folder(
     read = [json.loads(line) for line in found.out.splitlines()]
     assert [each["source"] for each in read] == names
     assert [each["text"] for each in read] == [each.text for each in expected]
-    assert [each["words"] for each in read] == [[word._asdict() for word in each.words] for each in expected]
+    assert [each["words"] for each in read] == [[word._asdict() for word in each.spoken_words] for each in expected]
 
 
 def test_a_folder_is_heard_too(

@@ -72,18 +72,18 @@ def test_times_are_those_of_a_slow_alignment_alone_and_in_a_batch(table: dict[st
     model = listener(table["kind"], model=table)
     assert model.times_words
     together = model.predict(sounds, word_times=True, batch_size=3)
-    assert sum(bool(each.words) for each in together) >= 2
+    assert sum(bool(each.spoken_words) for each in together) >= 2
     for name, each in zip(sounds, together, strict=True):
-        assert model.predict(name, word_times=True).words == each.words
+        assert model.predict(name, word_times=True).spoken_words == each.spoken_words
         expected = slow_times(model, name, each)
         if expected is None:  # attention writes more than there are places for
-            assert each.words == ()
+            assert each.spoken_words == ()
             continue
-        assert "".join(word.word for word in each.words) == "".join(each.text.split()) != ""
+        assert "".join(word.word for word in each.spoken_words) == "".join(each.text.split()) != ""
         said = [time for token, time in zip(each.tokens, expected, strict=True) if token.strip()]  # not line breaks
-        for word, (start, end) in zip(each.words, said, strict=True):  # each character of Chinese is a word
+        for word, (start, end) in zip(each.spoken_words, said, strict=True):  # each character of Chinese is a word
             assert (word.start, word.end) == pytest.approx((start, end), abs=2e-3)
-        assert [word._asdict() for word in each.words] == each.to_dict()["words"]
+        assert [word._asdict() for word in each.spoken_words] == each.to_dict()["words"]
 
 
 @pytest.mark.parametrize("places", [1, 2, 3])
@@ -91,23 +91,23 @@ def test_times_lie_within_the_sound_and_increase(places: int, sounds: list[str])
     for name, each in zip(
         sounds, listener("ctc", model={**CTC, "places": places}).predict(sounds, word_times=True), strict=True
     ):
-        times = [moment for word in each.words for moment in (word.start, word.end)]
-        assert times == sorted(times) and all(word.start < word.end for word in each.words)
+        times = [moment for word in each.spoken_words for moment in (word.start, word.end)]
+        assert times == sorted(times) and all(word.start < word.end for word in each.spoken_words)
         assert times[0] >= 0 and times[-1] <= soundfile.info(name).duration
-        assert "".join(word.word for word in each.words) == "".join(each.text.split())
+        assert "".join(word.word for word in each.spoken_words) == "".join(each.text.split())
 
 
 def test_there_are_none_where_nobody_asks_or_nothing_aligns(sounds: list[str]) -> None:
     plain, aligning = listener("rnn"), listener("ctc")
-    assert not plain.times_words and plain.predict(sounds[0], word_times=True).words == ()
-    assert aligning.predict(sounds[0]).words == () and "words" not in aligning.predict(sounds[0]).to_dict()
+    assert not plain.times_words and plain.predict(sounds[0], word_times=True).spoken_words == ()
+    assert aligning.predict(sounds[0]).spoken_words == () and "words" not in aligning.predict(sounds[0]).to_dict()
 
 
 def test_more_tokens_than_places_have_no_times(sounds: list[str]) -> None:
     """Attention writes as many tokens as it is made to; CTC has no place for them."""
     model = listener("rnn", model=JOINT)
     found = model.predict(sounds[1], word_times=True, min_length=15, max_length_offset=30)
-    assert len(found.tokens) >= 15 > math.ceil(41 / SUBSAMPLED) and found.words == ()
+    assert len(found.tokens) >= 15 > math.ceil(41 / SUBSAMPLED) and found.spoken_words == ()
 
 
 @pytest.mark.parametrize(

@@ -230,13 +230,13 @@ def test_words_are_told_with_their_times(aligning: tuple[Server, Pipeline], tmp_
     name = "timestamp_granularities[]"
     both = transcribed(server, content, response_format="verbose_json", **{name: ["word", "segment"]}).json()
     assert both["text"] == expected.text and len(both["segments"]) == 1
-    assert both["words"] == [each._asdict() for each in expected.words] and both["words"]
+    assert both["words"] == [each._asdict() for each in expected.spoken_words] and both["words"]
     only = transcribed(server, content, response_format="verbose_json", **{name: "word"}).json()
     assert only["words"] == both["words"] and "segments" not in only
     plain = transcribed(server, content, response_format="verbose_json").json()
     assert plain["segments"] == both["segments"] and "words" not in plain
     shown = transcribed(server, content, response_format="srt").text
-    assert shown == subtitles(expected.segments, "srt", expected.words) != subtitles(expected.segments, "srt")
+    assert shown == subtitles(expected.segments, "srt", expected.spoken_words) != subtitles(expected.segments, "srt")
 
 
 @pytest.mark.parametrize(

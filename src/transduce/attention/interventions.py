@@ -9,7 +9,7 @@
     argmax       alpha_ts = 1 at the greatest score, of equal ones the first: hard attention
     positions    nothing is added to the embeddings, no query or key is turned, no bias added to the scores
 
-A cut comes first, then the temperature, then uniform, then argmax. Cutting all of a head is the measure of Michel et al.
+A cut comes first, then the temperature, uniform, argmax. Cutting all of a head is the measure of Michel et al.
 (2019, section 3.1).
 
 Shapes: B batch, H heads, T queries, S keys.
@@ -158,7 +158,7 @@ class Changed(Normalizer):
 
     def __init__(self, attention: nn.Module, weigh: Normalizer, now: Interventions) -> None:
         super().__init__(0)
-        self.sequential = weigh.sequential  # type: ignore[misc]
+        self.sequential = weigh.sequential
         self._weigh = [weigh]  # in a list, so that it belongs to its own module only
         self._cut, self._uniform = now.cut.get(attention, ()), now.uniform.get(attention, ())
         self._argmax, self._temperature = now.argmax.get(attention, ()), now.temperature.get(attention, ())

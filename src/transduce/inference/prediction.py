@@ -74,7 +74,7 @@ class Prediction:
     unseen: the share of the source's characters that no training source had, which the model cannot have learnt to
         read; None = its file does not say.
     segments: of a recording, what is said in each part that the model heard at once; () = it is text.
-    words: of a recording, its words with their times, where they were asked for and the model can align; () = else.
+    spoken_words: of a recording, its words with times, if they were asked for and the model can align; else ().
     cut: what of the source was read, where it has more tokens than the model has positions; None = all of it.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
@@ -92,7 +92,7 @@ class Prediction:
     unseen: float | None = None
     lattice: Lattice | None = None
     segments: tuple[SpokenSegment, ...] = ()
-    words: tuple[SpokenWord, ...] = ()
+    spoken_words: tuple[SpokenWord, ...] = ()
     cut: "TextCut | None" = None
     alternatives: tuple["Prediction", ...] = ()
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
@@ -208,11 +208,19 @@ class Prediction:
         """For JSON; the alternatives as a list under `nbest`, without repeating the source; no empty lists."""
         values = {**vars(self), "nbest": [each.to_dict() for each in self.alternatives], "unmet": list(self.unmet)}
         values["segments"] = [each.to_dict() for each in self.segments if len(self.segments) > 1]
-        values["words"] = [each._asdict() for each in self.words]
+        if self.spoken_words:
+            values["words"] = [each._asdict() for each in self.spoken_words]
         values["lattice"] = [] if self.lattice is None else self.lattice.to_dict()
         for each in values["nbest"]:
             del each["source"]
-        left_out = ("alternatives", "attend", "picture", "cut", *(["unseen"] if self.unseen is None else []))
+        left_out = (
+            "alternatives",
+            "spoken_words",
+            "attend",
+            "picture",
+            "cut",
+            *(["unseen"] if self.unseen is None else []),
+        )
         kept = {name: value for name, value in values.items() if name not in left_out and value != []}
         return {**kept, **self.details()}
 

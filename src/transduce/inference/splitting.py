@@ -328,14 +328,14 @@ def _spoken(parts: Sequence[Prediction], times: Sequence[tuple[float, float]]) -
     words = tuple(
         SpokenWord(word, round(start + begins, 3), round(end + begins, 3))
         for part, (begins, _) in zip(parts, times, strict=True)
-        for word, start, end in part.words
+        for word, start, end in part.spoken_words
     )
     if len(parts) == 1:
-        return replace(parts[0], segments=segments, words=words)
+        return replace(parts[0], segments=segments, spoken_words=words)
     listed = [part.alternatives or (part,) for part in parts]
     ranks = range(max(map(len, listed)))
     whole = [_one_after_another([each[min(rank, len(each) - 1)] for each in listed]) for rank in ranks]
-    return replace(whole[0], segments=segments, words=words, alternatives=tuple(whole) if len(whole) > 1 else ())
+    return replace(whole[0], segments=segments, spoken_words=words, alternatives=tuple(whole) if len(whole) > 1 else ())
 
 
 def _segment(part: Prediction, time: tuple[float, float]) -> SpokenSegment:

@@ -61,7 +61,7 @@ def with_word_times(
         spans = _token_times(searched, [pieces.ids[place] for place in batch], ids)
         for place, tokens, times in zip(batch, ids, spans, strict=True):
             words = _words_of(target, tokens, times) if times else ()
-            timed[place] = replace(timed[place], words=words)
+            timed[place] = replace(timed[place], spoken_words=words)
     return timed
 
 

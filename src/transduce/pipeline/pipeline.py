@@ -163,8 +163,8 @@ class Pipeline(FollowsWeights):
             constraints: the same three in one object for each text, in addition to those above.
             to: code of the language to write, of a model of several; its tag comes before the texts that have none.
             lattice: keep what the beam weighed, for display, as `Prediction.lattice`; not of texts in pieces.
-            word_times: find from when to when each word of a recording is said, as `Prediction.words`, where the model
-                aligns (CTC, or attention with CTC); it reads the recording once more.
+            word_times: find from when to when each word of a recording is said, as `Prediction.spoken_words`, where the
+                model aligns (CTC, or attention with CTC); it reads the recording once more.
             workers: so many that search side by side, with one thread each; for many texts, on a processor. Threads
                 where a search is one call, else processes.
             on_step: called with a `transduce.search.request.Step` after each token of a batch; its rows are indices

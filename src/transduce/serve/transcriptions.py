@@ -125,7 +125,7 @@ def _answered(prediction: Prediction, asked: _Asked, language: str) -> Response:
     if form == "text":
         return PlainTextResponse(f"{text}\n")
     if form in ("srt", "vtt"):
-        return PlainTextResponse(subtitles(segments, form, prediction.words))
+        return PlainTextResponse(subtitles(segments, form, prediction.spoken_words))
     if form == "json":
         return JSONResponse({"text": text})
     seconds = segments[-1].end if segments else 0.0
@@ -136,7 +136,7 @@ def _answered(prediction: Prediction, asked: _Asked, language: str) -> Response:
             for place, each in enumerate(segments)
         ]
     if asked.wants_words:
-        told.words = [TranscriptionWord(**each._asdict()) for each in prediction.words]
+        told.words = [TranscriptionWord(**each._asdict()) for each in prediction.spoken_words]
     told.warnings = prediction.warnings or None
     return JSONResponse(told.model_dump(exclude_none=True))
 
