@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
-from visiting import TEXT, Open, Visit, chromium, visiting
+from playwright.sync_api import Browser
+from visiting import TEXT, Open, Visit, visiting
 
+from headless import headless
 from random_models import language_model, model_file, translator
 from served import Server, serving
 from shared_folders import trained_once
@@ -51,11 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window. For one file: while Playwright is there, nobody else can run an event loop."""
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-dev-shm-usage"]  # as in containers: root, little shared memory
-        started = playwright.chromium.launch(executable_path=chromium(playwright), args=flags)
+    with headless() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,10 @@ import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect, sync_playwright
-from visiting import NAMES, VIEWS, Visit, chromium, visiting
+from visiting import VIEWS, Visit, visiting
 
 from base64_arrays import from_base64
+from headless import NAMES, chromium
 from random_models import listener, model_file
 from served import Server, serving
 from transduce.core.model_file import save_model_file

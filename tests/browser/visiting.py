@@ -1,21 +1,16 @@
 """A page of the explorer in a real browser, and what it did wrong while a test looked at it."""
 
-import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 from weakref import WeakKeyDictionary
 
-import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect
 
 VIEWS = ("attention", "probabilities", "beam", "steps", "masks", "positions", "compare", "training")
 TEXT = "3 1 4 1 5"  # the trained model spells numbers from behind
 PATIENCE = 120_000  # milliseconds: a busy machine is no bug
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 expect.set_options(timeout=PATIENCE)
 
@@ -26,19 +21,6 @@ document.addEventListener("securitypolicyviolation", (event) => {
   window.refused.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
 });
 """
-
-
-def chromium(playwright: Playwright, names: Sequence[str] = NAMES) -> str:
-    """The browser's path; without one the test is skipped, or fails where TRANSDUCE_BROWSER=required."""
-    own = playwright.chromium.executable_path
-    asked = os.environ.get("TRANSDUCE_CHROMIUM")
-    found = asked or next(filter(None, map(shutil.which, names)), None) or (own if Path(own).exists() else None)
-    if found:
-        return found
-    told = "no chromium: apt-get install chromium, or set TRANSDUCE_CHROMIUM to a browser's path"
-    if os.environ.get("TRANSDUCE_BROWSER") == "required":
-        pytest.fail(told)
-    pytest.skip(told)
 
 
 class Visit:
