@@ -218,7 +218,7 @@
   const table = (d) => ({
     head: [
       T.say("steps.key"),
-      T.isDot(d) ? "q · k" : T.say("step.score"),
+      T.isDot(d) ? "q · k" : T.say("step.score.short"),
       ...(d.divisor ? [`÷ ${T.short(d.divisor)}`] : []),
       ...(d.bias ? [T.say("step.bias")] : []),
       T.say("step.mask"),

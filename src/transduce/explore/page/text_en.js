@@ -235,7 +235,7 @@ window.Transduce.texts = {
     "show.lines": "Lines",
     "unit.label": "Units",
     "unit.words": "Words",
-    "unit.tokens": "Sub-words",
+    "unit.tokens": "Tokens",
     "row.title": "“{word}” in every head",
     "row.caption": "Where each head of this kind looks for this word; 2.3 is head 3 of layer 2.",
     "row.label": "Where every head looks for {word}",
@@ -320,7 +320,7 @@ window.Transduce.texts = {
     "steps.mask.where": "where it may not look",
     "steps.this": "head {head}",
     "step.score": "Scores",
-    "step.score.short": "score",
+    "step.score.short": "Score",
     "step.score.why":
       "The query of “{query}” is multiplied with the key of every word it may look at. The more alike two vectors are, the larger their product.",
     "step.score.why.other":
@@ -450,7 +450,7 @@ window.Transduce.texts = {
     "keys.sentence": "to the sentence box",
     "keys.views": "the views, from the left",
     "keys.show": "attention as matrix, as lines",
-    "keys.unit": "words or sub-words",
+    "keys.unit": "words or tokens",
     "keys.head": "next head, head before",
     "keys.layer": "next layer, layer before",
     "keys.theme": "light or dark",
