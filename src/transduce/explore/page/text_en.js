@@ -293,7 +293,6 @@ window.Transduce.texts = {
     "beam.finished": "finished",
     "beam.kept": "kept",
     "beam.lost": "dropped",
-    "beam.spoken": "{token}; probability {p}; total {total}; {fate}",
     "beam.here": "From here",
     "beam.ended": "This output is finished.",
     "beam.stopped": "The beam did not go on from here.",

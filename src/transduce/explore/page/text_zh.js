@@ -272,7 +272,6 @@ window.Transduce.texts = {
     "beam.finished": "已完成",
     "beam.kept": "保留",
     "beam.lost": "舍弃",
-    "beam.spoken": "{token}；概率 {p}；累计 {total}；{fate}",
     "beam.here": "由此继续",
     "beam.ended": "这个输出已完成。",
     "beam.stopped": "束搜索没有由此继续。",
