@@ -207,22 +207,26 @@
         "text",
         { x: 10, y: 4.5, class: "node-text" },
         T.fit(data.text, 112, LABEL),
-        p && T.svg("tspan", { dx: 6, class: "node-p" }, p),
+        p && [" ", T.svg("tspan", { dx: 3, class: "node-p" }, p)],
       ),
     );
   }
 
-  function spoken(node) {
-    const { data } = node;
-    if (data.step < 0) return T.say("beam.start");
-    const fate = data.finished ? "beam.finished" : data.kept ? "beam.kept" : "beam.lost";
-    return T.say("beam.spoken", {
-      token: data.text,
-      p: T.percent(Math.exp(data.log_probability)),
-      total: T.short(data.total),
-      fate: T.say(fate),
-    });
-  }
+  const fate = (data) => T.say(data.finished ? "beam.finished" : data.kept ? "beam.kept" : "beam.lost");
+
+  /** What is known of a node beside its token, in lines. */
+  const facts = ({ data }) =>
+    data.step < 0
+      ? [T.say("beam.start")]
+      : [
+          T.say("prediction.probability", { p: chance(data) }),
+          `${T.say("beam.total")} ${T.short(data.total)}`,
+          fate(data),
+        ];
+
+  /** A node's name. It begins with the label that is seen, so that people who speak to the page can name it. */
+  const spoken = (node) =>
+    [`${node.data.text} ${chance(node.data)}`.trim(), ...facts(node).slice(node.depth ? 1 : 0)].join(", ");
 
   function walk(picture, tree, focus, scene) {
     const go = (node) => {
@@ -232,7 +236,7 @@
     for (const node of picture.querySelectorAll(".node")) {
       const mine = tree.byKey.get(node.dataset.key);
       T.pointed(node, {
-        show: (event) => T.tip(event.clientX, event.clientY, [mine.data.text, ...spoken(mine).split("; ")]),
+        show: (event) => T.tip(event.clientX, event.clientY, [mine.data.text, ...facts(mine)]),
         hide: T.untip,
         click: () => (node.focus(), go(mine)),
       });
@@ -289,7 +293,7 @@
         { class: "beam-path" },
         path.length ? path.map((text) => T.html("span", { class: "piece" }, text)) : T.say("beam.start"),
       ),
-      T.html("p", { class: "caption" }, focus.data.step < 0 ? "" : spoken(focus)),
+      T.html("p", { class: "caption" }, focus.data.step < 0 ? "" : facts(focus).join(" · ")),
       rows.length
         ? T.html(
             "ul",
@@ -301,11 +305,7 @@
                 T.html("span", { class: "piece" }, T.piece(each.text)),
                 T.meter(Math.exp(each.log_probability)),
                 T.html("span", { class: "number" }, T.percent(Math.exp(each.log_probability))),
-                T.html(
-                  "span",
-                  { class: "hint" },
-                  T.say(each.finished ? "beam.finished" : each.kept ? "beam.kept" : "beam.lost"),
-                ),
+                T.html("span", { class: "hint" }, fate(each)),
               ),
             ),
           )
@@ -338,6 +338,6 @@
         data.text,
         T.percent(Math.exp(data.log_probability)),
         T.short(data.total),
-        T.say(data.finished ? "beam.finished" : data.kept ? "beam.kept" : "beam.lost"),
+        fate(data),
       ]);
 })(window.Transduce);

@@ -22,7 +22,7 @@
     function draw() {
       const asTable = table && shownAsTable.has(name);
       if (switchTable) switchTable.setAttribute("aria-pressed", String(Boolean(asTable)));
-      T.fill(body, asTable ? T.table(table(), title) : wide ? T.html("div", { class: "scroll" }, picture) : picture);
+      T.fill(body, asTable ? T.table(table(), title) : wide ? scrolling(picture, title) : picture);
     }
     draw();
     const exports = [
@@ -53,6 +53,13 @@
       note && T.html("p", { class: "note" }, note),
     );
   };
+
+  /** A picture in a box that scrolls sideways, by keys, too: by those of the picture, or else the box takes the focus. */
+  function scrolling(picture, title) {
+    const walked = picture.matches("[tabindex]") || picture.querySelector("[tabindex], a");
+    const reached = walked ? {} : { tabindex: "0", role: "group", "aria-label": title };
+    return T.html("div", { class: "scroll", ...reached }, picture);
+  }
 
   const MOST_CELLS = 20000;
 

@@ -100,6 +100,9 @@
     return painted.get(key);
   }
 
+  /** The sign of a product. A path, since text would count as the tile's label. */
+  const product = (x, y) => `M${x + 6} ${y + 7.5}h14m-11 0v11m8 -11v11`;
+
   function drawn(exploration, tile, chosen, worth) {
     const { x, y, size, choice } = tile;
     const on = same(choice, chosen);
@@ -118,7 +121,7 @@
       },
       T.svg("rect", { class: "tile-frame", x: x - 1.5, y: y - 1.5, width: size + 3, height: size + 3, rx: 4 }),
       choice.over === "rollout"
-        ? T.svg("text", { x: x + size / 2, y: y + 18, "text-anchor": "middle", class: "tile-sign" }, "∏")
+        ? T.svg("path", { d: product(x, y), class: "tile-sign" })
         : T.svg("image", {
             x,
             y,
@@ -134,8 +137,9 @@
           { x: x + size + 10, y: y + 17, class: "tile-caption" },
           T.say(choice.over === "rollout" ? "overview.rollout" : "overview.mean.all"),
         ),
-      T.svg("title", {}, name),
     );
+    const show = (event) => T.tip(event.clientX, event.clientY, [name]);
+    T.pointed(tile.node, { show, hide: T.untip, click: T.untip, atOnce: true });
     return tile.node;
   }
 

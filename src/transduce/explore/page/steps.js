@@ -133,7 +133,7 @@
         T.html("p", {}, T.say(now === "score" && !T.isDot(d) ? "step.score.why.other" : `step.${now}.why`, words)),
         T.html(
           "div",
-          { class: "formula-box" },
+          { class: "formula-box", tabindex: "0", role: "group", "aria-label": T.say(`step.${now}`) },
           T.formula(now, d, key),
           WITH_NUMBERS.includes(now) && T.html("p", { class: "hint" }, T.say("steps.for", words)),
         ),
@@ -218,7 +218,7 @@
   const table = (d) => ({
     head: [
       T.say("steps.key"),
-      T.isDot(d) ? "q · k" : T.say("step.score"),
+      T.isDot(d) ? "q · k" : T.say("step.score.short"),
       ...(d.divisor ? [`÷ ${T.short(d.divisor)}`] : []),
       ...(d.bias ? [T.say("step.bias")] : []),
       T.say("step.mask"),

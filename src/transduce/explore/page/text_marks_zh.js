@@ -1,13 +1,13 @@
 /* What the page says of labels of words, in Chinese. text_marks_en.js has the same keys. */
 "use strict";
 Object.assign(window.Transduce.texts.zh, {
-  "view.entity_marks": "标注",
+  "view.entity_marks": "序列标注",
   "composer.tag": "标注",
   "marks.title": "文中标出的片段",
   "marks.title.words": "每个词的标签",
   "marks.caption": "每个片段用其类别的颜色标出，类别写在第一个词的下方。",
   "marks.caption.words": "每个词的下方是它的标签，各标签有各自的底色。",
-  "marks.note": "指向或轻点一个词，或用方向键移动，可看它的标签；点击或按回车键显示全部标签的概率。",
+  "marks.note": "指向或轻点一个词，或用方向键移动，查看它的标签；单击或按回车键，显示所有标签的概率。",
   "marks.label": "带标签的文本：{marks}",
   "marks.none": "无",
   "marks.span": "{text}：{kind}，{p}",
@@ -15,12 +15,12 @@ Object.assign(window.Transduce.texts.zh, {
   "marks.end": "结束字符",
   "marks.word": "“{word}”的标签",
   "marks.transitions": "标签之间的转移",
-  "marks.transitions.caption": "条件随机场为后一标签（横向）跟在前一标签（纵向）之后所给的分数：大于 0 表示比只看词时更可能。空格表示不允许出现。",
-  "marks.transitions.label": "{labels} 个标签相互转移的分数",
+  "marks.transitions.caption": "条件随机场的转移得分：后一标签（横向）接在前一标签（纵向）之后。大于 0 表示比只根据词判断时更可能。空格表示不允许。",
+  "marks.transitions.label": "{labels} 个标签之间的转移得分",
   "marks.before": "前一标签",
   "marks.after": "后一标签",
   "marks.begin": "（开头）",
   "marks.stop": "（结尾）",
-  "marks.windows": "这段文本超过模型一次能读的长度，因此分窗口读取；各窗口的注意力不显示。",
+  "marks.windows": "这段文本超过模型一次能读入的长度，因此分窗口读入；各窗口的注意力不显示。",
   "marks.forbidden": "不允许",
 });
