@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import os
 import random
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,13 @@ from playwright.sync_api import Error, Page
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Inner
 
-from conftest import DATA
 from headless import blank_page
 from transduce.data.columns.label import Label
 from transduce.data.columns.tokens import Tokens
 from transduce.data.tokenizers.text_ids import Tokenizer, printable_bytes
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 
+DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
 ENGINE = [f"engine/{name}.js" for name in ("unicode", "patterns", "pieces", "tokenizer", "column")]
 TRAINING = [
     "The quick brown fox jumps over the lazy dog; it's 12:30, isn't it?",
@@ -144,6 +146,7 @@ KNOWN = [
         "İI",
         "각\u11a8",
         "x" * 300,
+        "aab eabea aaaaab ebab abe",
         "</s>x </sx <s>x <unk>x",
         "<|endoftext|> a",
         "\ufeffa",
@@ -187,7 +190,7 @@ def learnt(kind: str, **more: Any) -> Callable[[], str]:
 
 NO_ROLES: dict[str, str] = {}
 SYMBOLS = r"\[tag\]|;N;PL|;N|\|V|e\u0301|  "
-LEARNT = {
+LEARNT: dict[str, Callable[[], str]] = {
     "bpe": learnt("bpe"),
     "bpe, lower case": learnt("bpe", lowercase=True),
     "bpe, NFD": learnt("bpe", normalization="NFD", lowercase=True),
@@ -202,7 +205,7 @@ LEARNT = {
     "character, symbols": learnt("character", symbols=SYMBOLS),
     "whitespace": learnt("whitespace"),
     "whitespace, NFD": learnt("whitespace", normalization="NFD", lowercase=True),
-    "bpe, names": lambda: Tokenizer.from_json(LEARNT["bpe"]()).with_added(["s>x", "</s", "<u", "the", "th"]).to_json(),
+    "bpe, names": lambda: Tokenizer.from_json(LEARNT["bpe"]()).with_added(["s>x", "</s", "<u", "th", "the"]).to_json(),
     "bpe, mask": lambda: Tokenizer.from_json(LEARNT["bpe"]()).with_mask().to_json(),
 }
 
@@ -244,7 +247,16 @@ def fused() -> str:
     return str(inner.to_str())
 
 
-ALL = {**LEARNT, "like GPT-2": gpt2_like, "fused": fused}
+def ties() -> str:
+    """Cuts of equal likelihood, of which the library takes one."""
+    pieces = [("</s>", 0.0), ("<unk>", 0.0), *((piece, -1.0) for piece in ("a", "b", "e")), ("Σ", -11.0)]
+    pieces += [(piece, -2.0) for piece in ("aa", "ab", "ba", "ea", "be", "eb", "aaa", "<unk>a")]
+    inner = Inner(models.Unigram(pieces, 1, False))
+    inner.decoder = decoders.Fuse()
+    return str(inner.to_str())
+
+
+ALL = {**LEARNT, "like GPT-2": gpt2_like, "fused": fused, "ties": ties}
 
 READ = """(asked) => {
   const [json, texts, roles] = JSON.parse(asked);
@@ -351,7 +363,7 @@ def adding(**token: Any) -> str:
     return str(inner.to_str())
 
 
-REFUSED = {
+REFUSED: dict[str, Callable[[], str]] = {
     "tokenizer.normalizer: NFKC": lambda: altered(normalizer={"type": "NFKC"}),
     "tokenizer.normalizer: Replace: the pattern": lambda: replacing("a|b"),
     'pattern "a\\*"': lambda: replacing("a*"),
