@@ -26,6 +26,8 @@ QUICK = {
         for model in ("classifier", "parser", "machine", "graphs", "tagger")
     ),
     "test_translates_what_is_typed",
+    "test_the_engine_is_the_model[pre]",
+    "test_a_new_text_gets_the_servers_answer[words-None]",
     "test_a_head_is_opened_and_its_numbers_are_the_models",
     "test_every_view_of_other_models_is_drawn[random]",
     "test_markup_is_shown_as_text",

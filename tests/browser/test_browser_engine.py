@@ -11,7 +11,8 @@ import torch
 from playwright.sync_api import Browser, Page
 
 import transduce
-from random_models import language_model, model_file, translator
+from random_models import _pipeline as pipeline_of
+from random_models import model_file, translator
 from transduce.core.model_file import lasting_tensors, save_model_file
 from transduce.core.padded import Padded
 from transduce.explore.page_file import FOLDER
@@ -167,7 +168,8 @@ def test_interventions_are_those_of_python(
 @pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
 def test_a_decoder_alone_is_the_model(page: Page, positions: str, tmp_path: Path) -> None:
     sizes = {"kind": "transformer_decoder", "d_model": 16, "heads": 2, "layers": 2, "positions": positions}
-    pipeline = language_model(sizes)
+    task, data = {"kind": "language_modelling", "context": 24}, {"train": [{"text": "a"}]}
+    pipeline = pipeline_of({"task": task, "data": data, "model": sizes}, "whitespace", 1)
     compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"))
 
 

@@ -86,6 +86,8 @@ def _write(models: "Models", file: Path, texts: list[str]) -> None:
     written = page(data)
     write_text(file, written)
     tell(f"{file}: {human_size(len(written.encode()))}, works offline.")
+    for name, model in data["live"].items():
+        tell(f"{name} runs in the page, in int8 ({human_size(len(model))} of it): it answers new texts, too.")
 
 
 def _serve(models: "Models", port: int, browser: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from transduce.explore.example import example
 from transduce.explore.exploration import MOST, asked, explore, labelled_in_windows, sentences_of, unshown
+from transduce.explore.live import live
 from transduce.interpret.attention import looked
 from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
@@ -42,6 +43,7 @@ def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path |
         "explorations": [
             explored(name, each, text) for text in _single(first, texts) for name, each in pipelines.items()
         ],
+        "live": {name: model for name, each in pipelines.items() if (model := live(each)) is not None},
         "positions": placed(first.model, POSITIONS),
         "training": trained(run) if run else None,
         "example": example(),

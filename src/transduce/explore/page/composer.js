@@ -34,7 +34,7 @@
       dir: "auto",
       lang: model.source || false,
       placeholder: T.say("composer.placeholder"),
-      readonly: T.offline,
+      readonly: !T.answers(model.name),
       "aria-describedby": "composer-hint",
     });
     box.value = model.task === "extractive_qa" ? text.replace("\t", "\n") : text;
@@ -43,7 +43,7 @@
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
-      if (!T.offline) send();
+      if (T.answers(model.name)) send();
     });
     return T.html(
       "form",
@@ -66,15 +66,17 @@
         { class: "composer-foot" },
         T.html(
           "button",
-          { type: "submit", class: "primary", id: "send", disabled: T.offline },
+          { type: "submit", class: "primary", id: "send", disabled: !T.answers(model.name) },
           T.say(SENT[model.task] ?? "composer.go"),
         ),
-        T.html("span", { id: "composer-hint", class: "hint" }, T.say(T.offline ? "offline.sentence" : "composer.hint")),
+        T.html("span", { id: "composer-hint", class: "hint" }, T.say(hint(model))),
       ),
       T.writingPlace(model),
       exampleList(model),
     );
   }
+
+  const hint = ({ name }) => (T.answers(name) ? (T.offline ? "offline.live" : "composer.hint") : "offline.sentence");
 
   T.modelChoice = (models, model) =>
     T.html(

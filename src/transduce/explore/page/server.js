@@ -8,6 +8,8 @@
 
   /** Whether this is the one file that works alone. */
   T.offline = data !== null;
+  /** What this file holds; null where there is a server. */
+  T.stored = data;
 
   class Unavailable extends Error {}
   /** Asked for something that needs the server, in the file that has none. */
@@ -89,9 +91,13 @@
 
   const embedded = {
     models: () => given(data.models),
-    predict: (model, text) => given(stored(model, text)),
+    predict: async (model, text, beam) => {
+      const known = beam ? undefined : stored(model, text);
+      return known ?? given(T.live(model)?.explore(text, beam ? { beam: Number(beam) } : {}));
+    },
     written: () => given(null),
-    heads: (model, text) => given(stored(model, text)?.heads),
+    heads: async (model, text, target) =>
+      given(stored(model, text)?.heads ?? T.live(model)?.importance(text, target)),
     rollout: (model, text) => given(stored(model, text)?.rollout),
     steps: () => given(null),
     example: () => given(data.example),

@@ -21,6 +21,7 @@ window.Transduce.texts = {
     "key.label": "This server asks for a key",
     "key.use": "Use it",
     "offline.sentence": "A saved page: it holds the sentences below. New ones need the model: transduce explore.",
+    "offline.live": "The model is in this page: type a sentence and press Enter. Nothing leaves your computer.",
     "offline.missing": "This saved page does not hold these numbers. They need the model: transduce explore.",
 
     "composer.sentence": "Sentence",

@@ -21,6 +21,7 @@ window.Transduce.texts = {
     "key.label": "这台服务器需要密钥",
     "key.use": "使用",
     "offline.sentence": "这是保存的页面，只包含下面的句子。输入新句子需要加载模型：transduce explore。",
+    "offline.live": "模型就在本页面中：输入句子后按回车键。数据不会离开你的电脑。",
     "offline.missing": "保存的页面不包含这些数据。查看这些数据需要加载模型：transduce explore。",
 
     "composer.sentence": "句子",

@@ -17,7 +17,7 @@
 
   /** The heads that matter most, as bars; before that, a button that has them measured. */
   T.worthFigure = (area, { scene, worth }) => {
-    if (!scene.shows.importance || (T.offline && !scene.exploration.heads)) return null;
+    if (!scene.shows.importance || (!T.answers(scene.model) && !scene.exploration.heads)) return null;
     if (!worth) {
       return T.html(
         "section",

@@ -50,13 +50,13 @@
     translated(text, settings, changes, forced, target) {
       const { tokenizer } = this.source;
       const ids = tokenizer.encode(text);
-      const read = this.source.framed(ids);
+      const read = this.source.closed(ids);
       const lattice = settings.method === "beam" ? { steps: [] } : null;
       const begun = this.model.start(read, { changes, record: {} });
       const limit = E.limitOf(ids.length, settings);
-      const [...found] = target
+      const found = target
         ? [this.given(target, begun, changes)]
-        : E.search(this.model, begun, this.target, limit, settings, { changes, record: {} }, forced, lattice);
+        : this.searched(begun, limit, settings, changes, forced, lattice);
       const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
       const side = E.side(text, this.around(tokens, read, ids, text));
       return this.answer(text, read, side, found, lattice, changes, []);
@@ -73,6 +73,32 @@
       const run = { changes, record: {} };
       const found = E.search(this.model, begun, this.target, limit, settings, run, before, lattice);
       return this.answer(text, null, null, found, lattice, changes, prompt);
+    }
+
+    searched = (begun, limit, settings, changes, forced, lattice) =>
+      E.search(
+        ...[this.model, begun, this.target, limit, settings, { changes, record: {} }],
+        ...[[...this.target.forced, ...forced], lattice],
+      );
+
+    /** log p(output | source), and its change without each head (interpret/importance.py). tokens: of the output. */
+    importance(text, tokens) {
+      const read = this.source ? this.source.closed(this.source.tokenizer.encode(text)) : null;
+      const ids = this.target.tokenizer.ids(tokens);
+      const run = { record: {} };
+      const whole = this.likelihood(read, ids, run);
+      const heads = layersOf(run.record).flatMap(({ name, kind, layer, heads: count }) =>
+        T.range(count).map((head) => {
+          const change = this.likelihood(read, ids, { record: {}, changes: { cut: [{ name, head }] } }) - whole;
+          return { name, layer, kind, head, change };
+        }),
+      );
+      return { log_probability: whole, heads };
+    }
+
+    likelihood(read, ids, run) {
+      const { said } = this.model.extend([this.target.start, ...ids], this.model.start(read, run), run);
+      return [...ids, this.target.end].reduce((sum, token, place) => sum + said[place][token], 0);
     }
 
     /** The tokens that stand before and behind a text, with those of the text between them. */
@@ -119,8 +145,7 @@
         alternatives: said.map((row) => this.alternatives(row)),
         lattice: lattice && this.spelled(lattice),
         attention: layersOf(run.record),
-        drawing: null,
-        prompt: prompt.length,
+        drawing: read ? null : { kind: "look_back", prompt: prompt.length },
       };
     }
 
@@ -144,7 +169,7 @@
 
     spelled = (lattice) => ({
       steps: lattice.steps.map((step) =>
-        step.map((each) => ({ ...each, text: E.shown(this.target.tokenizer.tokens([each.token])[0]) })),
+        step.map((each) => ({ ...each, text: this.target.tokenizer.tokens([each.token])[0] })),
       ),
     });
   };

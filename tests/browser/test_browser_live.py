@@ -1,0 +1,118 @@
+"""A saved page whose model runs in it: new texts get the answers that a server's explorer gives, without a network."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Page
+
+from base64_arrays import from_base64
+from random_models import language_model, translator
+from transduce.explore.exploration import asked, explore
+from transduce.explore.live import in_int8, live
+from transduce.explore.offline import offline
+from transduce.explore.page_file import page as page_of
+from transduce.interpret.importance import importance
+from transduce.pipeline.pipeline import Pipeline
+
+SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
+STORED, NEW = "ba de fi go ku", "Du ba, ba ti ne"
+
+
+def as_stored(pipeline: Pipeline) -> Pipeline:
+    """With the weights that int8 stands for, which the page has."""
+    stored = in_int8(dict(pipeline.model.state_dict()))
+    with torch.no_grad():
+        for name, weight in pipeline.model.state_dict().items():
+            scale = stored.get(f"{name}.scale")
+            weight.copy_(stored[name].float() * (1 if scale is None else scale[:, None]))
+    return pipeline
+
+
+MODELS = {
+    "words": lambda: translator(model=SIZES, seed=3),
+    "pieces": lambda: translator("bpe", model={**SIZES, "positions": "rotary"}, seed=4),
+    "language model": language_model,
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def pipeline(request: pytest.FixtureRequest) -> Pipeline:
+    return as_stored(MODELS[request.param]())
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, pipeline: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The saved page of one text, from a file, with the network off."""
+    path: Path = tmp_path_factory.mktemp("live") / "saved.html"
+    path.write_text(page_of(offline({"m": pipeline}, [STORED])), encoding="utf-8")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector('#view[aria-busy="false"]')
+    yield page
+    context.close()
+
+
+def close(found: Any, expected: Any, where: str = "") -> None:
+    """The same, numbers up to rounding, weights in base64 by their numbers."""
+    if isinstance(expected, dict):
+        assert {*expected} <= {*found}, where
+        for key, value in expected.items():
+            if key == "weights" and isinstance(value, str):
+                weights = [from_base64(each, expected["shape"]) for each in (found[key], value)]
+                np.testing.assert_allclose(*weights, rtol=0, atol=1e-5)
+            else:
+                close(found[key], value, f"{where}.{key}")
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), where
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            close(one, other, f"{where}[{place}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=2e-4), where
+    else:
+        assert found == expected, where
+
+
+@pytest.mark.parametrize("beam", [None, 4])
+def test_a_new_text_gets_the_servers_answer(opened: Page, pipeline: Pipeline, beam: int | None) -> None:
+    answer = opened.evaluate("([text, beam]) => Transduce.ask.predict('m', text, beam)", [NEW, beam and str(beam)])
+    expected = explore(pipeline, NEW, "m", **({"method": "beam", "beam": beam} if beam else {}))
+    close(answer, expected)
+
+
+def test_heads_are_worth_what_python_measures(opened: Page, pipeline: Pipeline) -> None:
+    tokens = opened.evaluate("(text) => Transduce.ask.predict('m', text).then((found) => found.nbest[0].tokens)", NEW)
+    found = opened.evaluate("([text, tokens]) => Transduce.ask.heads('m', text, tokens)", [NEW, tokens])
+    close(found, importance(pipeline.model, pipeline.task, asked(pipeline, NEW, tokens)))
+
+
+def test_a_text_is_typed_and_drawn(opened: Page, pipeline: Pipeline) -> None:
+    opened.fill("#sentence", NEW)
+    opened.press("#sentence", "Enter")
+    opened.wait_for_function("(text) => Transduce.shown?.text === text", arg=NEW)
+    assert opened.is_visible("#view svg") or opened.is_visible("#view .empty")
+    expected = explore(pipeline, NEW, "m")
+    assert opened.evaluate("Transduce.shown.nbest[0].text") == expected["nbest"][0]["text"]
+
+
+def test_what_the_engine_does_not_run_is_left_out() -> None:
+    assert live(translator(model={"kind": "rnn", "d_model": 16, "hidden": 16})) is None
+    wide = {**SIZES, "feed_forward": 700_000}
+    assert live(translator(model=wide)) is None, "more weights than a page holds"
+
+
+def test_a_model_that_cannot_run_shows_what_was_saved(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "saved.html"
+    pointing = translator(model={**SIZES, "tied": "all", "pointer": True})
+    path.write_text(page_of(offline({"m": pointing}, [STORED])), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector('#view[aria-busy="false"]')
+    assert page.evaluate("Transduce.answers('m')") is False
+    assert page.is_disabled("#send")
+    assert page.evaluate("Transduce.shown.text") == STORED
+    page.close()
