@@ -48,13 +48,34 @@ def test_every_score_says_its_formula() -> None:
     assert [each.__name__ for each in scores if not vars(each).get("formula")] == []
 
 
+CHINESE_TEXTS = sorted((ROOT / "src/transduce/explore/page").glob("text_*zh.js"))
 MACHINE_TRANSLATED = ("变压器", "变形金刚", "重复神经", "重复网络", "图层规范化", "图层归一化", "层规范化")
 
 
-def test_the_chinese_page_uses_the_terms_of_the_field() -> None:
-    text = (ROOT / "src/transduce/explore/page/text_zh.js").read_text(encoding="utf-8")
-    assert "注意力" in text
-    assert [term for term in MACHINE_TRANSLATED if term in text] == []
+# One term for one thing: what these were, and what the Chinese texts call it.
+SECOND_TERMS = {
+    "子词": "词元",
+    "轻触": "轻点",
+    "点击": "单击",
+    "看哪些": "关注",
+    "看了哪": "关注",
+    "看向": "关注",
+    "回看": "关注前文",
+    "打分": "计算得分",
+    "关掉": "屏蔽",
+    "跳读": "多跳记忆",
+    "探索器": "可视化",
+    "互通": "模型导入与导出",
+    "互操作": "模型导入与导出",
+    "留出": "验证集",
+}
+
+
+@pytest.mark.parametrize("page", [*CHINESE_TEXTS, ROOT / "README.zh-CN.md"], ids=lambda page: page.name)
+def test_the_chinese_page_uses_the_terms_of_the_field(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.search(r"[\u4e00-\u9fff]", text)
+    assert [term for term in (*MACHINE_TRANSLATED, *SECOND_TERMS) if term in text] == []
 
 
 def test_no_correct_slide_is_called_wrong() -> None:
