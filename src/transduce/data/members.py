@@ -24,7 +24,7 @@ FoldRow = tuple[int, str, str]  # line, graph, fold
 SHOWN = 40  # characters of a text in a message
 
 
-class Member(NamedTuple):
+class ListedMember(NamedTuple):
     """A node, or a graph, by its number, and where it is named: "train.txt, line 3"."""
 
     number: int
@@ -53,7 +53,7 @@ class MemberList(Config):
         """None: `transduce evaluate` reads the nodes or the graphs themselves."""
         return []
 
-    def read(self, root: Path, names: NumberedNames) -> list[Member]:
+    def read(self, root: Path, names: NumberedNames) -> list[ListedMember]:
         """Those that the list names, in its order.
 
         Raises:
@@ -91,7 +91,7 @@ class FoldFile(Config):
         """The file, relative ones from `root`."""
         return located(root, self.file)
 
-    def read(self, root: Path, names: NumberedNames) -> dict[str, list[Member]]:
+    def read(self, root: Path, names: NumberedNames) -> dict[str, list[ListedMember]]:
         """The graphs of each fold; folds in the order of their numbers, or else of their names.
 
         Raises:
@@ -100,7 +100,7 @@ class FoldFile(Config):
         """
         rows = self._rows(root)
         members = _members(self.path(root), ((number, text) for number, text, _ in rows), names)
-        found: dict[str, list[Member]] = {fold: [] for fold in self._ordered(root, rows)}
+        found: dict[str, list[ListedMember]] = {fold: [] for fold in self._ordered(root, rows)}
         for member, (_, _, fold) in zip(members, rows, strict=True):
             found[fold].append(member)
         return found
@@ -124,12 +124,12 @@ class FoldFile(Config):
         return [(number, graph, fold.strip()) for number, [graph, fold] in format.rows(path, keys)]
 
 
-Entry = MemberList | Sequence[Member] | None
+Entry = MemberList | Sequence[ListedMember] | None
 """A part: the list that a recipe names; members that are known; None = all that have a label and are in no other."""
 
 
 def read_parts(
-    entries: Mapping[str, Entry], labels: Mapping[int, Member], names: NumberedNames, root: Path
+    entries: Mapping[str, Entry], labels: Mapping[int, ListedMember], names: NumberedNames, root: Path
 ) -> dict[str, list[int]]:
     """The numbers in each part, in order. A part may be empty; `check_filled` refuses that.
 
@@ -140,7 +140,7 @@ def read_parts(
         InputError: what `MemberList.read` refuses; a list names one without a label, or one that is in another part
             too, where one of these is a list.
     """
-    found: dict[str, Sequence[Member]] = {}
+    found: dict[str, Sequence[ListedMember]] = {}
     problems = list[str]()
     for part, entry in entries.items():
         found[part] = entry.read(root, names) if isinstance(entry, MemberList) else entry or ()
@@ -190,7 +190,7 @@ def check_filled(path: Path, parts: Mapping[str, Sequence[object]], what: str) -
         raise InputError(f"{path}: {', '.join(empty)}: expected {what}s with labels; there are none for this.")
 
 
-def check_apart(parts: Mapping[str, Sequence[Member]], names: NumberedNames) -> None:
+def check_apart(parts: Mapping[str, Sequence[ListedMember]], names: NumberedNames) -> None:
     """Raises InputError naming those that are in two parts."""
     seen: dict[int, tuple[str, str]] = {}
     problems = []
@@ -208,8 +208,8 @@ def _lines_of_folds(path: Path) -> Iterator[FoldRow]:
         yield from ((number, graph, fold) for graph in graphs)
 
 
-def _members(path: Path, rows: Iterable[tuple[int, str]], names: NumberedNames) -> list[Member]:
-    found, first, problems = list[Member](), dict[int, int](), list[str]()
+def _members(path: Path, rows: Iterable[tuple[int, str]], names: NumberedNames) -> list[ListedMember]:
+    found, first, problems = list[ListedMember](), dict[int, int](), list[str]()
     for line, text in rows:
         number = names.find(text)
         if number is None:
@@ -220,7 +220,7 @@ def _members(path: Path, rows: Iterable[tuple[int, str]], names: NumberedNames) 
             problems.append(f"{path}, line {line}: {named} was in line {first[number]} already. Leave it out.")
         else:
             first[number] = line
-        found.append(Member(-1 if number is None else number, f"{path}, line {line}"))
+        found.append(ListedMember(-1 if number is None else number, f"{path}, line {line}"))
     if not found:
         problems.append(f"{path}: expected {names.what}s; there are none.")
     refuse(problems, str(path))

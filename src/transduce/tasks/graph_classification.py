@@ -18,7 +18,16 @@ from transduce.data.files import fingerprint
 from transduce.data.filters import NO_LIMITS
 from transduce.data.hold_out import HELD_OUT, HoldOut, check_drawn_once
 from transduce.data.input_file import InputFile
-from transduce.data.members import Entry, FoldFile, Member, MemberList, check_filled, drawn_from, read_parts, root_of
+from transduce.data.members import (
+    Entry,
+    FoldFile,
+    ListedMember,
+    MemberList,
+    check_filled,
+    drawn_from,
+    read_parts,
+    root_of,
+)
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.structures.graphs import EdgeReading, LabelledGraph, folds_of, names_of_graphs, read_graphs
@@ -146,7 +155,7 @@ class GraphClassificationData(Config):
 
     def _listed(self, path: Path, graphs: Sequence[LabelledGraph]) -> tuple[dict[str, list[int]], str]:
         labelled = {number: each for number, each in enumerate(graphs) if each.label}
-        places = {number: Member(number, f"{path}, line {each.line}") for number, each in labelled.items()}
+        places = {number: ListedMember(number, f"{path}, line {each.line}") for number, each in labelled.items()}
         entries: dict[str, Entry] = {"train": self.train, **self.lists}
         found, told = read_parts(entries, places, names_of_graphs(path, graphs), Path(self.root)), ""
         if self.hold_out and self.hold_out.draws:

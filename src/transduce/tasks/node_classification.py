@@ -20,7 +20,7 @@ from transduce.data.filters import NO_LIMITS
 from transduce.data.formats import is_table
 from transduce.data.hold_out import HELD_OUT, HoldOut, check_drawn_once
 from transduce.data.input_file import InputFile
-from transduce.data.members import Entry, Member, MemberList, check_filled, drawn_from, read_parts, root_of
+from transduce.data.members import Entry, ListedMember, MemberList, check_filled, drawn_from, read_parts, root_of
 from transduce.data.remote import located
 from transduce.data.store import Store
 from transduce.data.structures.graphs import EdgeReading
@@ -102,7 +102,7 @@ class NodeClassificationData(Config):
         """
         root, by_number = Path(self.root), {each.node: each for each in nodes}
         path = located(root, self.nodes)
-        labelled = {each.node: Member(each.node, f"{path}, line {each.line}") for each in nodes if each.label}
+        labelled = {each.node: ListedMember(each.node, f"{path}, line {each.line}") for each in nodes if each.label}
         entries: dict[str, Entry] = {}
         for part, entry in self._entries(any(each.split for each in nodes)).items():
             if isinstance(entry, str):
