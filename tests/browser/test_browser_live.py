@@ -9,6 +9,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page
 
+import transduce
 from base64_arrays import from_base64
 from random_models import language_model, translator
 from transduce.explore.exploration import asked, explore
@@ -16,6 +17,7 @@ from transduce.explore.live import in_int8, live
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page as page_of
 from transduce.interpret.importance import importance
+from transduce.interpret.layers import attending
 from transduce.pipeline.pipeline import Pipeline
 
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
@@ -97,6 +99,33 @@ def test_a_text_is_typed_and_drawn(opened: Page, pipeline: Pipeline) -> None:
     assert opened.is_visible("#view svg") or opened.is_visible("#view .empty")
     expected = explore(pipeline, NEW, "m")
     assert opened.evaluate("Transduce.shown.nbest[0].text") == expected["nbest"][0]["text"]
+
+
+def test_words_are_cut_from_what_a_word_looks_at(opened: Page, pipeline: Pipeline) -> None:
+    """The second word of the text is kept from the first, by a click, in all heads; and back."""
+    kind = "encoder" if "source" in pipeline.task.columns else "decoder"
+    opened.evaluate("([text, kind]) => Transduce.go({text, kind, view: 'attention', row: 1})", [STORED, kind])
+    opened.click("#cut-0")
+    opened.wait_for_selector("#cut-now")
+    state = opened.evaluate("Transduce.state().cut")
+    places = [tuple(map(int, each.split(".")[1:])) for each in state.split("_")]
+    assert places and all(each.startswith(f"{kind}.") for each in state.split("_"))
+    names = [part.name for part in attending(pipeline.model, pipeline.task) if part.kind == kind]
+    cut = [transduce.Place(name, query=query, key=key) for name in names for query, key in places]
+    plain = explore(pipeline, STORED, "m")
+    with transduce.capture(pipeline, cut=cut):
+        expected = explore(pipeline, STORED, "m")
+    assert expected["alternatives"] != plain["alternatives"], "the cut is felt"
+    shown = opened.evaluate("Transduce.shown")
+    close(
+        {key: shown[key] for key in ("nbest", "alternatives", "attention")},
+        {key: expected[key] for key in ("nbest", "alternatives", "attention")},
+    )
+    assert opened.inner_text("#cut-before").endswith(plain["nbest"][0]["text"])
+    assert opened.get_attribute("#cut-0", "aria-pressed") == "true"
+    opened.click("#cut-none")
+    opened.wait_for_selector("#cut-now", state="detached")
+    close(opened.evaluate("Transduce.shown.nbest"), plain["nbest"])
 
 
 def test_what_the_engine_does_not_run_is_left_out() -> None:

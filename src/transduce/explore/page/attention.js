@@ -20,6 +20,7 @@
         T.heardFigure(stage, { scene, choice, rollout }),
         large(stage, { scene, choice, rollout }),
         rowOf(stage, scene, choice),
+        T.cutFigure(scene, choice),
         T.worthFigure(stage, { scene, worth }),
       );
       T.fill(aside, overview(aside, { scene, choice, worth }));

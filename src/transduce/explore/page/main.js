@@ -118,9 +118,10 @@
   async function predicted(scene) {
     try {
       const { beam, sentence, written } = scene.state;
+      const changes = T.changesOf(scene.state, scene.info);
       scene.exploration = await (written
         ? T.ask.written(scene.model, written)
-        : T.ask.predict(scene.model, scene.text, beam, sentence));
+        : T.ask.predict(scene.model, scene.text, beam, sentence, changes));
     } catch (error) {
       scene.problem = error;
     }
@@ -135,7 +136,7 @@
     T.keepingFocus(() => T.fill(place("compose"), T.composer({ models, model, text })));
   }
 
-  const asked = ({ model, state }) => JSON.stringify([model, state.text, state.sentence, state.beam, state.written]);
+  const asked = ({ model, state }) => JSON.stringify([model, state.text, state.sentence, state.beam, state.written, state.cut]);
   let answered = "", // what was asked for that stands there
     told = "";
   /** What the model made of this very sentence; of another nothing is left, least of all beside an error. */

@@ -91,9 +91,9 @@
 
   const embedded = {
     models: () => given(data.models),
-    predict: async (model, text, beam) => {
-      const known = beam ? undefined : stored(model, text);
-      return known ?? given(T.live(model)?.explore(text, beam ? { beam: Number(beam) } : {}));
+    predict: async (model, text, beam, sentence, changes) => {
+      const known = beam || changes ? undefined : stored(model, text);
+      return known ?? given(T.live(model)?.explore(text, { changes, ...(beam ? { beam: Number(beam) } : {}) }));
     },
     written: () => given(null),
     heads: async (model, text, target) =>

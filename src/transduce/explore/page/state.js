@@ -15,6 +15,7 @@
     unit: "words", // words or tokens
     show: "matrix", // matrix or lines
     row: "", // the query in focus
+    cut: "", // connections that are cut, as kind.query.key, places of tokens, with _ between
     worth: "", // 1: show what each head is worth
     node: "", // the beam's node in focus, as step.place
     dropped: "", // 1: the beam's dropped candidates too
@@ -63,7 +64,7 @@
 
   /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
   T.go = (patch, quiet = false) => {
-    if ("text" in patch) patch = { written: "", acrostic: "", ...patch }; // another text, nothing written yet
+    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", ...patch }; // another text, nothing written yet
     const link = T.linkTo(patch);
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };

@@ -241,6 +241,11 @@ window.Transduce.texts = {
     "row.caption": "Where each head of this kind looks for this word; 2.3 is head 3 of layer 2.",
     "row.label": "Where every head looks for {word}",
 
+    "cut.title": "Cut what “{word}” looks at",
+    "cut.caption": "Choose words. No head of this kind then attends to them: they are masked inside the softmax, and the model answers anew.",
+    "cut.now": "Now:",
+    "cut.before": "Without cuts:",
+    "cut.restore": "Undo all cuts",
     "worth.title": "Which heads matter",
     "worth.offer": "Switch off one head at a time and see how much less probable this output becomes.",
     "worth.measure": "Measure every head",

@@ -228,6 +228,11 @@ window.Transduce.texts = {
     "row.caption": "此类注意力的各个头中，这个词关注哪些位置；2.3 表示第 2 层第 3 个头。",
     "row.label": "{word} 在各个头中关注的位置",
 
+    "cut.title": "切断“{word}”的注意力连接",
+    "cut.caption": "选择词语：此类注意力的所有头都不再关注它们（在 softmax 之内屏蔽），模型随即重新生成。",
+    "cut.now": "现在：",
+    "cut.before": "未切断时：",
+    "cut.restore": "恢复全部连接",
     "worth.title": "注意力头的重要性",
     "worth.offer": "每次屏蔽一个头，查看这个输出的概率下降多少。",
     "worth.measure": "逐个评估",
