@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from base64_arrays import from_base64
 from random_models import language_model, model_file
 from served import Gate, Server, serving
+from transduce.attention.interventions import Place
 from transduce.core.model_file import save_model_file
 from transduce.explore.example import example
 from transduce.explore.exploration import asked, explore
@@ -41,6 +43,18 @@ def test_an_exploration_is_the_one_in_python(server: Server, offline: Pipeline) 
     assert close(found | {"attention": None}, json.loads(json.dumps(expected)) | {"attention": None})
     assert [each["name"] for each in found["attention"]] == [each["name"] for each in expected["attention"]]
     ExplorationAnswer.model_validate(found)
+
+
+def test_what_is_cut_is_not_attended_to(server: Server, offline: Pipeline) -> None:
+    name = "encoder.blocks.0.self_attention"
+    cut = [{"name": name, "query": 0, "key": 1}, {"name": name, "head": 1}]
+    found = server.post("/v1/explore/predict", text=TEXT, cut=cut).json()
+    expected = explore(offline, TEXT, "tiny", cut=[Place(**each) for each in cut])
+    assert close(found | {"attention": None}, json.loads(json.dumps(expected)) | {"attention": None})
+    assert not close(found["alternatives"], explore(offline, TEXT, "tiny")["alternatives"])
+    (layer,) = (each for each in found["attention"] if each["name"] == name)
+    weights_HTS = from_base64(layer["weights"], layer["shape"])
+    assert weights_HTS[0, 0, 1] == 0 and not weights_HTS[1].any() and weights_HTS[0, 0].sum() == pytest.approx(1)
 
 
 def test_all_else_is_as_in_python(server: Server, offline: Pipeline) -> None:
@@ -75,6 +89,8 @@ def test_all_else_is_as_in_python(server: Server, offline: Pipeline) -> None:
         ("predict", {"text": TEXT, "model": "../../etc/passwd"}, "no model"),
         ("predict", {"text": TEXT, "lattice": True}, "Extra"),
         ("predict", {"texts": [TEXT]}, "text"),
+        ("predict", {"text": TEXT, "cut": [{"name": "decoder"}]}, 'no attention "decoder"'),
+        ("predict", {"text": TEXT, "cut": [{"head": 1}]}, "name"),
         ("heads", {"text": TEXT, "target": ["nowhere"]}, "not a token"),
         ("steps", {"text": TEXT, "name": "decoder", "query": 0}, "no attention called"),
         ("steps", {"text": TEXT, "name": "/etc/passwd", "query": 0}, "no attention called"),

@@ -119,13 +119,18 @@ def interventions_in(
     )
 
 
+def can_change(attention: nn.Module) -> bool:
+    """Whether the weights of this module can be changed: it has a normalizer."""
+    return isinstance(getattr(attention, "weigh", None), Normalizer)
+
+
 def _by_module(
     places: Places, modules: Mapping[str, nn.Module], what: str, keys: bool = False
 ) -> dict[nn.Module, tuple[Place, ...]]:
     found: dict[nn.Module, tuple[Place, ...]] = {}
     for each in [places] if isinstance(places, str | Place) else places:
         place = Place(each) if isinstance(each, str) else each
-        known = [name for name, module in modules.items() if isinstance(getattr(module, "weigh", None), Normalizer)]
+        known = [name for name, module in modules.items() if can_change(module)]
         if place.name not in known:
             raise InputError(
                 f'{what}: there is no attention "{place.name}" that can be changed.{suggest(place.name, known)} '

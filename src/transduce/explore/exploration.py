@@ -12,13 +12,15 @@ import base64
 import io
 import math
 import wave
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.attention.capture import capture
+from transduce.attention.interventions import Place
 from transduce.core.errors import InputError
 from transduce.data.columns import Column
 from transduce.data.columns.frames import Frames
@@ -56,6 +58,7 @@ def explore(
     max_weights: int = MOST,
     sentence: int = 0,
     as_it_stands: bool = False,
+    cut: Sequence[Place] = (),
     **search: Any,
 ) -> dict[str, Any]:
     """The prediction with its n-best list, the ten most likely tokens at each position, the beam, and all attention.
@@ -70,12 +73,16 @@ def explore(
         max_weights: maximum number of attention weights.
         sentence: number of the sentence, from 0; the last one if there are fewer.
         as_it_stands: of a language model: nothing is written; the text itself is what is explored.
+        cut: what is not attended to, as `transduce.capture` takes it.
         search: keys of `transduce.search.settings.Search` that override the recipe's.
 
     Raises:
         InputError: the pipeline is an ensemble, the text is empty or cannot be read in one piece, there are too many
             weights, or a setting is wrong.
     """
+    if cut:
+        with capture(pipeline, cut=cut):
+            return explore(pipeline, text, name, max_weights, sentence, as_it_stands, **search)
     text = text_of(text)
     if pipeline.task.drawn_alone and not isinstance(pipeline, EnsemblePipeline):
         return pictured(pipeline, text, name, max_weights)

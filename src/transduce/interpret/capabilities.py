@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from transduce.attention.ablation import HasHeads
+from transduce.attention.interventions import can_change
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.speech.filterbank import SHIFT
@@ -44,7 +45,10 @@ def described(
         "source": table["task"].get("source") or None,
         "target": table["task"].get("target") or None,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "layers": [{"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads} for part in parts],
+        "layers": [
+            {"name": part.name, "kind": part.kind, "layer": part.layer, "heads": part.heads, "cuts": can_change(module)}
+            for part, module in zip(parts, modules, strict=True)
+        ],
         "shows": {
             "beam": isinstance(model, Steps),
             "steps": any(isinstance(module, HasSteps) for module in modules),

@@ -16,6 +16,17 @@ Kind = Literal["encoder", "decoder", "cross", "other"]
 Axis = Literal["source", "target", "decoder_input", "other"]
 
 
+class CutRequest(BaseModel):
+    """What is not attended to: a key of a query of a head; what is left out means all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(description="The module that attends, as `attention` and /v1/explore/models name it.")
+    head: int | None = Field(default=None, ge=0, le=100_000)
+    query: int | None = Field(default=None, ge=0, le=100_000)
+    key: int | None = Field(default=None, ge=0, le=100_000)
+
+
 class ExploreRequest(SearchRequest):
     """One sentence, and how to search, as /v1/predict has it."""
 
@@ -25,6 +36,9 @@ class ExploreRequest(SearchRequest):
     sentence: int = Field(default=0, ge=0, description="Of several sentences which is explored; all are translated.")
     as_it_stands: bool = Field(
         default=False, description="Of a language model: nothing is written, and the text itself is explored."
+    )
+    cut: list[CutRequest] = Field(
+        default=[], max_length=10_000, description="What is masked inside the softmax; the model answers without it."
     )
 
 
@@ -278,6 +292,7 @@ class PartAnswer(BaseModel):
     kind: Kind
     layer: int
     heads: int
+    cuts: bool = Field(description="Whether `cut` can mask what it attends to.")
 
 
 class ShowsAnswer(BaseModel):

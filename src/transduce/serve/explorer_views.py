@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from transduce.attention.interventions import Place
 from transduce.core.errors import InputError
 from transduce.explore.example import example
 from transduce.explore.exploration import asked as given_for
@@ -47,6 +48,7 @@ def prediction(work: WorkItem, asked: schemas.ExploreRequest, settings: ServeSet
         settings.attention_numbers,
         asked.sentence,
         asked.as_it_stands,
+        [Place(**each.model_dump()) for each in asked.cut],
         **dict(search_of(asked)),
     )
 

@@ -1,4 +1,4 @@
-/* Connections that are cut: the model in the page answers anew (attention/interventions.py). Only where it runs here. */
+/* Connections that are cut: the model answers anew (attention/interventions.py), by the server or in the page. */
 "use strict";
 (function (T) {
   const KINDS = ["encoder", "decoder", "cross"];
@@ -12,18 +12,20 @@
       .map(([kind, query, key]) => ({ kind, query: Number(query), key: Number(key) }));
   const written = (cuts) => cuts.map(({ kind, query, key }) => `${kind}.${query}.${key}`).join("_");
 
-  /** What the engine is to change: each cut in all layers and heads of its kind; undefined where nothing is cut. */
+  /** What is to be changed: each cut in all layers and heads of its kind; undefined where nothing is cut. */
   T.changesOf = (state, { layers }) => {
     const cut = cutsOf(state).flatMap(({ kind, query, key }) =>
-      layers.filter((layer) => layer.kind === kind).map(({ name }) => ({ name, query, key })),
+      layers.filter((layer) => layer.kind === kind && layer.cuts).map(({ name }) => ({ name, query, key })),
     );
     return cut.length ? { cut } : undefined;
   };
 
   /** For the word in focus: what it looks at, each to be cut, and what the model then writes. */
   T.cutFigure = (scene, choice) => {
-    const { state, exploration, model } = scene;
-    if (state.row === "" || !KINDS.includes(choice.kind) || !T.offline || !T.live(model)) return null;
+    const { state, exploration, model, info } = scene;
+    const layers = info.layers.filter((each) => each.kind === choice.kind);
+    const can = T.answers(model) && KINDS.includes(choice.kind) && layers.every((each) => each.cuts);
+    if (state.row === "" || !can || state.written || exploration.recording) return null;
     const [layer] = T.layersOf(exploration, choice.kind);
     const first = { kind: choice.kind, layer, head: 0, over: "layer" };
     const { rows, columns, T: count } = T.matrix(exploration, first, state.unit);

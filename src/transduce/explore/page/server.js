@@ -72,12 +72,13 @@
 
   const online = {
     models: async () => (await kept("GET", "/v1/explore/models")).models,
-    predict: (model, text, beam, sentence) =>
+    predict: (model, text, beam, sentence, changes) =>
       post("predict", {
         model,
         text,
         ...(beam ? { beam: Number(beam) } : {}),
         ...(sentence ? { sentence: T.place(sentence, Infinity) } : {}),
+        ...changes,
       }),
     written: (model, text) => post("predict", { model, text, as_it_stands: true }),
     heads: (model, text, target) => post("heads", { model, text, target }),
