@@ -35,7 +35,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["predict", "RUN", *TEXTS, "--batch-size", "-3"], "--batch-size"),
     (["predict", "RUN", "--source", "TMP"], "this is a folder"),
     (["predict", "RUN", "--source", "/dev/null"], "no such file"),
-    (["predict", "/dev/null", *TEXTS], "the file is empty"),
+    (["predict", "/dev/null", *TEXTS], "not a regular file"),
     (
         ["predict", "https://example.org/model.safetensors", *TEXTS],
         "https://example.org/model.safetensors: this is a URL",
@@ -72,7 +72,7 @@ HOSTILE = [  # arguments, what is said; RUN, DATA, TMP and RECIPE are put in
     (["compare", "RUN", "RUN"], "Trained models are compared by: transduce evaluate /"),
     (["compare", "RUN/model.safetensors", "model.layers=2"], "/model.safetensors --source TEST --reference TEST"),
     (["runs", "TMP/file"], "there is no such folder"),
-    (["info", "/dev/null"], "the file is empty"),
+    (["info", "/dev/null"], "not a regular file"),
     (["info", "TMP/file/below"], "there is no such file"),
     (["info", "TMP/" + "x" * 300], "File name too long"),
     (["explore", "RUN", "--port", HUGE, "--no-browser"], "from 0 to 65535"),

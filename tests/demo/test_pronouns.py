@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from text_columns import text_columns
+from transduce.attention import capture
+from transduce.attention.interventions import Place
 from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile
 from transduce.data.columns.packed import pack
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.demo.pronouns import Head, Look, Sought, attention_by_head, clearest
+from transduce.demo.pronouns import Head, Look, Sought, attention_by_head, clearest, kept_from
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe
@@ -38,6 +40,29 @@ def untrained(task="translation", model="transformer", data=None):
 @pytest.fixture(scope="module")
 def pipeline():
     return untrained()
+
+
+def test_what_is_kept_from_a_word_is_cut_in_every_head(pipeline):
+    """Against the same cut by the places of its pieces, found by hand."""
+    tokenizer = pipeline.task.tokenizers["source"]
+    pieces = tokenizer.tokens(tokenizer.encode([TIRED.sentence])[0])
+    starts = [place for place, piece in enumerate(pieces) if piece.startswith("▁") or piece == "."]
+    spans = zip(starts, [*starts[1:], len(pieces)], strict=True)
+    words = dict(zip(TIRED.sentence.replace(".", " .").split(), spans, strict=True))
+    hidden = ["animal", "cross", "because", "was", "tired"]
+    cut = [
+        Place(f"encoder.blocks.{block}.self_attention", query=query, key=key)
+        for block in range(len(pipeline.model.encoder.blocks))
+        for query in range(*words["it"])
+        for word in hidden
+        for key in range(*words[word])
+    ]
+    with capture(pipeline, cut=cut):
+        expected = pipeline.predict(TIRED.sentence)
+    assert kept_from(pipeline, TIRED.sentence, "it", hidden) == expected.text
+    assert expected.log_probability != pipeline.predict(TIRED.sentence).log_probability
+    with pytest.raises(InputError, match='has no word "street car"'):
+        kept_from(pipeline, TIRED.sentence, "it", ["street car"])
 
 
 def test_the_first_block_by_hand(pipeline):

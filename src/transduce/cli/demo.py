@@ -170,7 +170,7 @@ def _show_pronoun_pair(console: "Console", pipeline: "Pipeline") -> None:
 def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentences: list[str]) -> None:
     """The clearest head on the pronoun pair, drawn, and how often it is right on all test sentences.
 
-    Where no head does it from "it", the model may have learnt to decide at the adjective: that is looked at then.
+    Where no head does it from "it", one may do it from the adjective: that is looked at then.
     """
     from transduce.demo.corpus import PRONOUN_PAIR
     from transduce.demo.pronouns import attention_by_head, clearest
@@ -184,11 +184,26 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
     _heading(console, f"What {query} attends to: {head}")
     if not finds['"it"']:
         console.print('No head looks from "it" at animal in one sentence and at street in the other;')
-        console.print("this one is the nearest." if query == '"it"' else f"the model decides at {query} instead.")
+        console.print("this one is the nearest." if query == '"it"' else f"a head looks so from {query} instead.")
     console.print(_spotlights(found[query][head]))
     everywhere = [look.found for look in attention_by_head(pipeline, _sought(sentences, query))[head]]
     _say_how_often(console, everywhere)
     _save_figure(console, run / "figures" / "it.png", head, found[query][head])
+    _show_cuts(console, pipeline)
+
+
+def _show_cuts(console: "Console", pipeline: "Pipeline") -> None:
+    """Whether the pronoun changes where "it" may not look at the noun, or at noun and adjective, in any head."""
+    from transduce.demo.corpus import PRONOUN_PAIR
+    from transduce.demo.pronouns import kept_from
+
+    _heading(console, 'What the model writes when "it" may not look at these words, in all heads')
+    for question in PRONOUN_PAIR:
+        adjective = question.english.split()[-1].strip(".")
+        for words in ((question.antecedent,), (question.antecedent, adjective)):
+            text = kept_from(pipeline, question.english, "it", words)
+            console.print(f"  {', '.join(words)}: {' '.join(_pronouns(text)) or 'no pronoun'}", highlight=False)
+    console.print("A picture of attention shows where a head looks. Only a cut shows what the output depends on.")
 
 
 def _sought(sentences: Sequence[str], query: str) -> list["Sought"]:

@@ -12,9 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from transduce.attention import capture
+from transduce.attention.interventions import Place
 from transduce.core.errors import InputError
 from transduce.data.collate import padded
 from transduce.inference.generates import generating
+from transduce.interpret.layers import attending
 from transduce.interpret.token_spans import Side, end_token, read_tokens, side
 from transduce.interpret.words import by_words
 from transduce.models.protocols import Encodes
@@ -78,6 +80,23 @@ def attention_by_head(pipeline: Pipeline, sought: Sequence[Sought]) -> dict[Head
             look = Look(words, query, noun, weights_NHTS[block, head, query])
             found.setdefault(Head(block, head), []).append(look)
     return found
+
+
+def kept_from(pipeline: Pipeline, sentence: str, query: str, words: Sequence[str]) -> str:
+    """The model's output where the word `query` attends to none of `words`, in no head of the encoder.
+
+    Raises:
+        InputError: a sentence without one of these words; a model whose encoder has no attention that can be cut.
+    """
+    tokenizer = pipeline.task.tokenizers["source"]
+    found = side(sentence, [*read_tokens(tokenizer, sentence), end_token(tokenizer, sentence)]).words
+    names = [word.text for word in found]
+    asking = found[_place(names, query, sentence)].tokens
+    hidden = [token for word in words for token in found[_place(names, word, sentence)].tokens]
+    blocks = [part.name for part in attending(pipeline.model, pipeline.task) if part.kind == "encoder"]
+    cut = [Place(name, query=one, key=other) for name in blocks for one in asking for other in hidden]
+    with capture(pipeline, cut=cut):
+        return pipeline.predict(sentence).text
 
 
 def clearest(found: dict[Head, list[Look]]) -> Head:
