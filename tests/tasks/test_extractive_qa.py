@@ -180,8 +180,10 @@ def test_attention_stands_between_question_text_and_answer(trained: Path, questi
     assert weights_2N is not None and weights_2N.shape == (2, len(labels))
     assert weights_2N.sum(1) == pytest.approx(1, abs=1e-5)
     assert weights_2N[:, : labels.index("</s>") + 1].sum() == 0
-    first = int(model.predict(questions[0].text).tokens[0])
-    assert weights_2N[0].argmax() - labels.index("</s>") - 1 == first
+    start_N, end_N = weights_2N[:, labels.index("</s>") + 1 :]
+    spans = [(i, j) for i in range(len(start_N)) for j in range(i, min(len(end_N), i + 4))]
+    best = max(spans, key=lambda span: start_N[span[0]] * end_N[span[1]])
+    assert model.predict(questions[0].text).tokens == (str(best[0]), str(best[1]))
     assert attention.of("encoder")  # the flow, over the tokens of both
 
 
