@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Browser, Page
@@ -18,7 +19,7 @@ from transduce.core.padded import Padded
 from transduce.explore.page_file import FOLDER
 from transduce.pipeline.pipeline import Pipeline
 
-PARTS = ("model_file", "numbers", "positions", "weights", "attention", "transformer", "search")
+PARTS = ("model_file", "numbers", "positions", "weights", "attention", "transformer", "random", "search")
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
 TEXTS = ("ba de fi go ku", "ga", "du ba ba ti ne ka du ga ba")
 LLAMA3 = {"kind": "llama3", "factor": 4.0, "original_length": 64}
@@ -104,7 +105,13 @@ RUN = """([file, asked, column, settings, changes]) => {
         return {said: said.map((row) => Array.from(row)), alpha, found};
     });
 }"""
-SEARCHES: tuple[dict[str, Any], ...] = ({"method": "greedy"}, {"method": "beam", "beam": 4, "nbest": 3})
+SEARCHES: tuple[dict[str, Any], ...] = (
+    {"method": "greedy"},
+    {"method": "beam", "beam": 4, "nbest": 3},
+    {"method": "sample", "nbest": 4, "seed": 7},
+    {"method": "sample", "nbest": 3, "seed": 2**40, "temperature": 0.7, "top_k": 9},
+    {"method": "sample", "nbest": 3, "temperature": 1.5, "top_k": 30, "top_p": 0.8},
+)
 
 
 def compared(page: Page, pipeline: Pipeline, file: str, changes: dict[str, Any] | None = None) -> None:
@@ -171,6 +178,19 @@ def test_a_decoder_alone_is_the_model(page: Page, positions: str, tmp_path: Path
     task, data = {"kind": "language_modelling", "context": 24}, {"train": [{"text": "a"}]}
     pipeline = pipeline_of({"task": task, "data": data, "model": sizes}, "whitespace", 1)
     compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"))
+
+
+@pytest.mark.parametrize("seeds", [[0, 0, 0], [7, 3, 1], [2**40 + 5, 1, 0], [2**63 - 1, 99, 2]], ids=str)
+def test_random_numbers_are_those_of_numpy(page: Page, seeds: list[int]) -> None:
+    given = [str(each) for each in seeds]  # of more bits than a number of JavaScript holds
+    found = page.evaluate(
+        """(seeds) => {
+            const next = Transduce.engine.uniforms(...seeds.map(BigInt));
+            return Array.from({ length: 50 }, next);
+        }""",
+        given,
+    )
+    assert found == np.random.default_rng(seeds).random(50).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8"])

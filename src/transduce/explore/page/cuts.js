@@ -35,12 +35,13 @@
       const pairs = row.tokens.flatMap((query) => column.tokens.map((key) => ({ kind: choice.kind, query, key })));
       return button(column.text, place, pairs, cuts);
     });
+    const title = T.say("cut.title", { word: row.text });
     return T.html(
       "section",
       { class: "offer cuts" },
-      T.html("h2", {}, T.say("cut.title", { word: row.text })),
+      T.html("h2", {}, title),
       T.html("p", {}, T.say("cut.caption")),
-      T.html("div", { class: "chips", role: "group", "aria-label": T.say("cut.title", { word: row.text }) }, ...buttons),
+      T.html("div", { class: "chips", role: "group", "aria-label": title }, ...buttons),
       cuts.length ? outcome(scene) : null,
     );
   };

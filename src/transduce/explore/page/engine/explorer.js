@@ -5,6 +5,7 @@
   const ALTERNATIVES = 10;
   const TASKS = ["translation", "language_modelling"];
   const READ = ["method", "beam", "nbest", "length_rule", "alpha", "max_length_factor", "max_length_offset"];
+  READ.push("temperature", "top_k", "top_p", "seed");
   const IDLE = { coverage: 0, min_length: 0, no_repeat_ngram: null, shortlist: null, groups: 1, prune: null };
 
   /** Little-endian fp32 in base64, as the server sends it. */
@@ -176,7 +177,7 @@
 
   /** The recipe's settings of search. Throws Unsupported for those that need more than a beam. */
   function searched(settings) {
-    if (!["greedy", "beam", undefined].includes(settings.method))
+    if (!["greedy", "beam", "sample", undefined].includes(settings.method))
       throw new E.Unsupported(`search.method = "${settings.method}"`);
     for (const [key, idle] of Object.entries(IDLE))
       if ((settings[key] ?? idle) !== idle) throw new E.Unsupported(`search.${key} = ${settings[key]}`);

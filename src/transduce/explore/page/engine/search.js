@@ -1,4 +1,4 @@
-/* Greedy search and beam search, as transduce/search has them: the same outputs, scores and ties. */
+/* Greedy search, beam search and sampling, as transduce/search has them: the same outputs, scores, ties and draws. */
 "use strict";
 (function (T) {
   const E = (T.engine ??= {});
@@ -57,6 +57,7 @@
    * weighed at each step; null = it is not asked for.
    */
   E.search = (model, begun, column, limit, settings, run, forced = [], lattice = null) => {
+    if (settings.method === "sample") return sampled(model, begun, column, limit, settings, run, forced);
     const width = settings.method === "greedy" ? 1 : (settings.beam ?? 5);
     const { end } = column.tokenizer;
     let live = [{ slot: 0, total: 0, tokens: [], values: [], last: column.start, state: begun }];
@@ -86,6 +87,45 @@
     }
     return ranked(found, settings.nbest ?? 1);
   };
+
+  /** Independent draws, best first; each has random numbers of its own (seed, line 0, draw). */
+  function sampled(model, begun, column, limit, settings, run, forced) {
+    const draws = Array.from({ length: settings.nbest ?? 1 }, (_, draw) => {
+      const uniform = E.uniforms(settings.seed ?? 0, 0, draw);
+      const [tokens, values] = [[], []];
+      let [last, state] = [column.start, begun];
+      for (let time = 0; time < limit && last !== column.tokenizer.end; ++time) {
+        const step = model.extend([last], state, run);
+        const without = barred(column, time);
+        const row = step.said[0].map((value, token) => (without.has(token) ? -Infinity : value));
+        const share = uniform();
+        last = forced[time] ?? drawn(row, share, settings);
+        state = step.state;
+        tokens.push(last);
+        values.push(step.said[0][last]);
+      }
+      return output(tokens, values, column.tokenizer.end, settings);
+    });
+    return ranked(draws, draws.length);
+  }
+
+  /** The token at which the cumulative probability first exceeds this share of it, after temperature, top-k, top-p. */
+  function drawn(row, share, { temperature = 1, top_k = null, top_p = null }) {
+    let order = Array.from(row.keys());
+    if (top_k !== null || top_p !== null) order.sort((a, b) => row[b] - row[a] || a - b);
+    const greatest = row.reduce((most, value) => Math.max(most, value), -Infinity);
+    let powers = order.map((token) => Math.exp((row[token] - greatest) / temperature));
+    if (top_k !== null) [order, powers] = [order.slice(0, top_k), powers.slice(0, top_k)];
+    if (top_p !== null) {
+      const total = powers.reduce((sum, each) => sum + each, 0);
+      let before = 0;
+      powers = powers.map((each) => ((before += each), before - each < top_p * total ? each : 0));
+    }
+    const threshold = share * powers.reduce((sum, each) => sum + each, 0);
+    let sum = 0;
+    const place = powers.findIndex((each) => (sum += each) > threshold);
+    return order[place < 0 ? order.length - 1 : place];
+  }
 
   /** The continuations of all live hypotheses that may take a slot, in the order of these. */
   function weighed(live, model, column, time, width, run, forced) {
