@@ -154,12 +154,16 @@ def test_a_greedy_model_is_searched_with_a_beam_on_request(browser: Browser, gre
 def test_a_saved_page_says_why_there_is_no_tree(browser: Browser, greedy: Path, tmp_path: Path) -> None:
     file = tmp_path / "saved.html"
     at_once = {"kind": "ctc", "d_model": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "tied": "none"}
-    models = {"greedy": load(greedy), "ctc": translator(model=at_once)}
+    recurrent = translator(model={"kind": "rnn", "d_model": 16, "hidden": 16}, search={"method": "greedy"})
+    models = {"recurrent": recurrent, "greedy": load(greedy), "ctc": translator(model=at_once)}
     file.write_text(page(offline(models, ["ba de fi"])), encoding="utf-8")
     with visiting(browser, file.as_uri()) as tab:
         tab.open(view="beam", text="ba de fi")
         assert "when it was saved" in tab.text("#view") and "transduce explore" in tab.text("#view")
         assert tab.find("#view button, #view select").count() == 0
+        tab.go(model="greedy")  # runs in the page
+        tab.find("#search-beam").click()
+        tab.page.wait_for_selector("#view svg")
         tab.go(model="ctc")
         assert "all words at once" in tab.text("#view") and "transduce explore" not in tab.text("#view")
         tab.go(view="training")

@@ -141,9 +141,9 @@ def test_predict_takes_lines_and_tables_and_names_wrong_lines(trained: Path, cor
     wrong = command(tmp_path, "predict", trained, given=b"a cat\ta dog\nonly a cat\na\tb\tc\na cat\t\n")
     assert wrong.code == 2
     assert wrong.err.splitlines() == [
-        'transduce: line 2: expected two texts with a tab between; got 1: "only a cat"',
-        'line 3: expected two texts with a tab between; got 3: "a\tb\tc"',
-        'line 4: expected two texts with a tab between; got 1: "a cat\t"',
+        'transduce: standard input, line 2: expected two texts with a tab between; got 1: "only a cat"',
+        'standard input, line 3: expected two texts with a tab between; got 3: "a\tb\tc"',
+        'standard input, line 4: expected two texts with a tab between; got 1: "a cat\t"',
     ]
 
 

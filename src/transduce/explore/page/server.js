@@ -93,7 +93,8 @@
   const embedded = {
     models: () => given(data.models),
     predict: async (model, text, beam, sentence, changes) => {
-      const known = beam || changes ? undefined : stored(model, text);
+      const anew = (beam || changes) && T.live(model);
+      const known = anew ? undefined : stored(model, text);
       return known ?? given(T.live(model)?.explore(text, { changes, ...(beam ? { beam: Number(beam) } : {}) }));
     },
     written: () => given(null),
