@@ -1,6 +1,5 @@
 """`transduce explore`: a page on loopback that ends with Ctrl-C, or one file."""
 
-import errno
 import json
 import os
 import re
@@ -8,14 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-import forked
 from transduce.cli.app import main
 from transduce.core.extras import installing
 from transduce.explore import page_file
@@ -83,7 +79,9 @@ def test_it_writes_one_file_that_holds_everything(
     assert ended.value.code == 0, told
     html = file.read_text(encoding="utf-8")
     size = f"{len(html.encode()) / 1000:.1f} kB"
-    assert told == f"{file}: {size}, works offline.\n"
+    first, second = told.splitlines()
+    assert first == f"{file}: {size}, works offline."
+    assert re.fullmatch(r"tiny runs in the page, in int8 \([\d.]+ kB of it\): it answers new texts, too\.", second)
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
     assert found
     data = json.loads(found[1])
@@ -146,21 +144,24 @@ def test_without_its_extra_it_says_what_installs_it(tiny_run: Path, library: str
     assert done.stderr == f"transduce: exploring needs {library}, which is not installed: {installing('serve')}\n"
 
 
-def test_ctrl_c_while_it_loads_is_an_interruption(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "model.safetensors")  # a model that never comes
-    process = forked.start(tmp_path, "explore", tmp_path / "model.safetensors")
-    writer = opened_by_a_reader(tmp_path / "model.safetensors", process)
-    os.kill(process.pid, signal.SIGINT)
-    assert forked.ended(process, tmp_path).code == 130
-    os.close(writer)
+SLOW = """
+import sys, time
+from transduce.cli.app import main
+from transduce.core import model_file
+from transduce.pipeline import pipeline
+
+def slowly(*given, **more):  # as from a disk that hardly answers
+    print("it loads", flush=True)
+    time.sleep(60)
+
+model_file.load_model_file = pipeline.load_model_file = slowly
+main()
+"""
 
 
-def opened_by_a_reader(fifo: Path, reader: Any) -> int:
-    """The end to write to, once somebody waits at the other."""
-    while True:
-        try:
-            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:  # nobody reads yet
-            assert error.errno == errno.ENXIO
-            assert reader.is_alive()
-            time.sleep(0.01)
+def test_ctrl_c_while_it_loads_is_an_interruption(tiny_run: Path) -> None:
+    command = [sys.executable, "-c", SLOW, "explore", str(tiny_run)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        assert process.stdout is not None and process.stdout.readline() == "it loads\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
