@@ -170,6 +170,23 @@ def test_a_saved_page_says_why_there_is_no_tree(browser: Browser, greedy: Path, 
         assert "--run" in tab.text("#view")
 
 
+def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None:
+    with (
+        serving([greedy], page=page(), api_key="secret") as server,
+        visiting(browser, f"{server.address}/") as tab,
+    ):
+        with tab.refusals():
+            tab.page.goto(server.address)
+            tab.page.wait_for_selector("#api-key")
+            assert tab.find("#key-wrong").count() == 0
+            tab.page.fill("#api-key", "guessed")
+            tab.page.press("#api-key", "Enter")
+            expect(tab.find("#key-wrong")).to_have_text("The server does not know this key.")
+        tab.page.fill("#api-key", "secret")
+        tab.page.press("#api-key", "Enter")
+        tab.page.wait_for_selector("#sentence")
+
+
 def test_a_curve_of_one_point_is_seen(browser: Browser, trained_run: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

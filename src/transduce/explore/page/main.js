@@ -183,6 +183,7 @@
           class: "empty controls",
           on: { submit: (event) => (event.preventDefault(), T.useKey(box.value), T.redraw()) },
         },
+        T.hasKey() ? T.html("p", { class: "hint", role: "alert", id: "key-wrong" }, T.say("key.wrong")) : null,
         T.html("label", {}, T.say("key.label"), box),
         T.html("button", { type: "submit", class: "primary" }, T.say("key.use")),
       ),

@@ -20,6 +20,8 @@
   T.useKey = (given) => {
     key = given;
   };
+  /** Whether one was given, which then was not the right one if a key is asked for. */
+  T.hasKey = () => key !== "";
   class KeyNeeded extends Error {}
   T.KeyNeeded = KeyNeeded;
 

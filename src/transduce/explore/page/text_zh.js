@@ -18,6 +18,7 @@ window.Transduce.texts = {
     empty: "请在上面输入一个句子，然后按回车键。",
     "error.title": "出错了。",
     "error.away": "服务器没有响应，请确认它仍在运行。",
+    "key.wrong": "服务器不接受此密钥。",
     "key.label": "这台服务器需要密钥",
     "key.use": "使用",
     "offline.sentence": "这是保存的页面，只包含下面的句子。输入新句子需要加载模型：transduce explore。",
