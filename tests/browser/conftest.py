@@ -95,7 +95,7 @@ def visit(browser: Browser, explored: Server) -> Iterator[Open]:
     with ExitStack() as tabs:
 
         def opened(options: dict[str, Any] | None = None, **state: object) -> Visit:
-            tab = tabs.enter_context(visiting(browser, f"{explored.address}/", **(options or {})))
+            tab = tabs.enter_context(visiting(browser, f"{explored.address}/explore", **(options or {})))
             return tab.open(**{"text": TEXT, **state})
 
         yield opened

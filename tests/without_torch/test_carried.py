@@ -124,7 +124,8 @@ def test_the_package_serves_under_its_own_name(package: Path) -> None:
         expected = [each.text for each in transduce.load(MODEL, device="cpu").predict(asked["q"], beam=2)]
         assert found["translatedText"] == expected
         assert [each["name"] for each in httpx.get(f"{address}/ready").json()["models"]] == ["one", "two"]
-        assert "<h1" in httpx.get(f"{address}/").text  # of the template
+        assert "<h1" in httpx.get(f"{address}/docs").text  # of the template
+        assert "T.translate = async" in httpx.get(f"{address}/").text  # of the files in the page's folder
     finally:
         process.terminate()
         assert process.wait(60) == 0
