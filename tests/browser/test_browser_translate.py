@@ -1,15 +1,17 @@
 """The page at "/" in a real browser: what is typed is translated as the server translates it."""
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 from test_browser_access import FOCUSED, check
 from visiting import Visit, visiting
 
@@ -60,6 +62,14 @@ def translated(server: Server, text: str, source: str = "de", target: str = "en"
     """As the server says it without the page."""
     found: str = server.post("/translate", q=text, source=source, target=target).json()["translatedText"]
     return found
+
+
+def reply(answer: dict[str, Any] | None, route: Route) -> None:
+    """In the server's place; None: nobody is there."""
+    if answer is None:
+        route.abort()
+    else:
+        route.fulfill(**answer)
 
 
 def shows(tab: Visit, text: str) -> None:
@@ -117,8 +127,7 @@ def test_copy_and_clear(browser: Browser, server: Server) -> None:
         expect(tab.find("#text")).to_have_value("")
         expect(tab.find("#text")).to_be_focused()
         tab.page.keyboard.press("Control+v")
-        expect(tab.find("#text")).to_have_value(tab.text("#curl")[:0] + tab.find("#text").input_value())
-        assert tab.find("#text").input_value().startswith(f"curl '{server.address}/translate'")
+        expect(tab.find("#text")).to_have_value(re.compile(rf"^curl '{server.address}/translate' "))
 
 
 def test_the_command_is_the_very_request(visit: Open, server: Server) -> None:
@@ -185,11 +194,7 @@ def test_errors_are_said_in_words_and_can_be_tried_again(visit: Open, server: Se
         (None, "cannot be reached"),
     ]
     for number, (answer, said) in enumerate(answers):
-
-        def reply(route: Any, answer: Any = answer) -> None:
-            route.abort() if answer is None else route.fulfill(**answer)
-
-        tab.page.route("**/translate", reply)
+        tab.page.route("**/translate", partial(reply, answer))
         with tab.refusals():
             tab.find("#text").fill("ba " * (number + 1))
             expect(tab.find("#status")).to_contain_text(said)

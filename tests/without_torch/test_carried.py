@@ -19,7 +19,15 @@ from transduce.kernels.native import kernels
 
 CARRIED = loaded("packaging/runtime/carried.py")
 BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
-SERVED_BY = {"fastapi", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn"}  # its extra `serve`
+SERVED_BY = {
+    "fastapi",
+    "jinja2",
+    "markupsafe",
+    "prometheus_client",
+    "pydantic",
+    "starlette",
+    "uvicorn",
+}  # its extra `serve`
 OPTIONAL = {"fsspec", "rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
 
 
