@@ -64,7 +64,7 @@ if __name__ == "__main__":
     setup(
         packages=find_packages(str(BUILD / "package")),
         package_dir={"": str(BUILD / "package")},
-        package_data={f"{NEW_NAME}.kernels.native": [OPENMP], NEW_NAME: ["py.typed"], "": [f"*{TEMPLATE}"]},
+        package_data={f"{NEW_NAME}.kernels.native": [OPENMP], NEW_NAME: ["py.typed"], "": [f"*{TEMPLATE}", "page/*"]},
         ext_modules=[
             whole.kernels(*each, package=NEW_NAME, folder=str(BUILD / "native"), optional=False)
             for each in whole.variants().items()

@@ -26,6 +26,7 @@ QUICK = {
         for model in ("classifier", "parser", "machine", "graphs", "tagger")
     ),
     "test_translates_what_is_typed",
+    "test_two_sentences_in_two_out_as_one_types",
     "test_the_engine_is_the_model[pre]",
     "test_a_new_text_gets_the_servers_answer[words-None]",
     "test_a_head_is_opened_and_its_numbers_are_the_models",
@@ -95,7 +96,7 @@ def visit(browser: Browser, explored: Server) -> Iterator[Open]:
     with ExitStack() as tabs:
 
         def opened(options: dict[str, Any] | None = None, **state: object) -> Visit:
-            tab = tabs.enter_context(visiting(browser, f"{explored.address}/", **(options or {})))
+            tab = tabs.enter_context(visiting(browser, f"{explored.address}/explore", **(options or {})))
             return tab.open(**{"text": TEXT, **state})
 
         yield opened

@@ -110,7 +110,7 @@ def visit(browser: Browser, drawn: Server) -> Iterator[Open]:
     with ExitStack() as tabs:
 
         def opened(model: str, options: dict[str, Any] | None = None, **state: object) -> Visit:
-            tab = tabs.enter_context(visiting(browser, f"{drawn.address}/", **(options or {})))
+            tab = tabs.enter_context(visiting(browser, f"{drawn.address}/explore", **(options or {})))
             return tab.open(**{"model": model, "text": TEXTS[model], **state})
 
         yield opened

@@ -139,7 +139,7 @@ def test_two_long_sentences_are_compared_on_a_phone(visit: Open, language: str) 
 
 
 def test_a_greedy_model_is_searched_with_a_beam_on_request(browser: Browser, greedy: Path) -> None:
-    with serving([greedy], page=page()) as server, visiting(browser, f"{server.address}/") as tab:
+    with serving([greedy], page=page()) as server, visiting(browser, f"{server.address}/explore") as tab:
         tab.open(view="beam", text="ba de fi")
         assert tab.find('[role="treeitem"]').count() == 0
         assert "without a beam" in tab.text("#view")
@@ -194,7 +194,7 @@ def test_a_curve_of_one_point_is_seen(browser: Browser, trained_run: Path, tmp_p
     lines = (trained_run / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (run / "log.jsonl").write_text(next(line for line in lines if json.loads(line)["event"] == "train"), "utf-8")
     (run / "report.json").write_text("{}", encoding="utf-8")
-    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/") as tab:
+    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/explore") as tab:
         tab.open(view="training")
         for name in ("loss", "learning-rate", "speed"):
             assert tab.find(f'[data-name="training-{name}"] circle.curve-dot:not([visibility])').count() == 1, name

@@ -211,7 +211,7 @@ def test_training_is_followed_while_it_goes_on(browser, trained_run: Path, tmp_p
     events = (trained_run / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (run / "model.safetensors").write_bytes((trained_run / "model.safetensors").read_bytes())
     (run / "log.jsonl").write_text("".join(events[:3]), encoding="utf-8")
-    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/") as tab:
+    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/explore") as tab:
         tab.open(view="training")
         update = json.loads(events[2])["update"]
         assert f"update {update}" in tab.text("#training-status")
@@ -314,7 +314,7 @@ def check_png(content: bytes) -> None:
 def test_a_text_of_several_sentences_is_translated_whole(sentence_run: Path, browser: Browser) -> None:
     text = "The animal was tired.  The street was wide. Two dogs run."
     outputs = ["Das Tier war müde.", "Das Sträßchen war breit.", "Zwei Hunde laufen."]
-    with serving([sentence_run], page=page()) as running, visiting(browser, f"{running.address}/") as tab:
+    with serving([sentence_run], page=page()) as running, visiting(browser, f"{running.address}/explore") as tab:
         tab.open(text=text)
         expect(tab.find("#whole")).to_have_text(" ".join(outputs))
         expect(tab.find("#output")).to_have_text(outputs[0])

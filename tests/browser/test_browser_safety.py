@@ -61,7 +61,10 @@ def attacked(tab: Visit) -> None:
 
 def test_markup_is_shown_as_text(browser: Browser, hostile_file: Path) -> None:
     text = f"{WORDS[0]}1 {WORDS[1]}2 {WORDS[2]}3"
-    with serving([f"<b>hostile={hostile_file}"], page=page()) as server, visiting(browser, f"{server.address}/") as tab:
+    with (
+        serving([f"<b>hostile={hostile_file}"], page=page()) as server,
+        visiting(browser, f"{server.address}/explore") as tab,
+    ):
         tab.open(text=text)
         assert tab.find("#sentence").input_value() == text
         assert tab.text(".source") == text

@@ -68,7 +68,7 @@ def visit(browser: Browser, hearing: Server) -> Iterator[Callable[..., Visit]]:
 
         def opened(options: dict[str, Any] | None = None, **state: object) -> Visit:
             options = {"permissions": ["microphone"], **(options or {})}
-            return tabs.enter_context(visiting(browser, f"{hearing.address}/", **options)).open(**state)
+            return tabs.enter_context(visiting(browser, f"{hearing.address}/explore", **options)).open(**state)
 
         yield opened
 
@@ -251,7 +251,7 @@ def test_a_recording_that_is_gone_is_said(visit: Callable[..., Visit]) -> None:
 def test_a_file_of_this_machine_is_named_where_only_its_user_asks(browser: Browser, ears: Path, said: Path) -> None:
     with (
         serving([ears], page=page(), use=ModelUse(files=True)) as running,
-        visiting(browser, f"{running.address}/") as tab,
+        visiting(browser, f"{running.address}/explore") as tab,
     ):
         tab.open()
         tab.find("#sentence").fill(str(said))

@@ -30,7 +30,7 @@ def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tab(browser: Browser, long_file: Path) -> Iterator[Visit]:
     with (
         serving([long_file], page=page(), attention_numbers=4_000_000) as server,
-        visiting(browser, f"{server.address}/") as opened,
+        visiting(browser, f"{server.address}/explore") as opened,
     ):
         yield opened.open(text=TEXT, unit="tokens")
 

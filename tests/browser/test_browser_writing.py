@@ -38,7 +38,7 @@ def visit(browser: Browser, writing: Server) -> Iterator[Callable[..., Visit]]:
     with ExitStack() as tabs:
 
         def opened(options: dict[str, Any] | None = None, **state: object) -> Visit:
-            tab = tabs.enter_context(visiting(browser, f"{writing.address}/", **(options or {})))
+            tab = tabs.enter_context(visiting(browser, f"{writing.address}/explore", **(options or {})))
             return tab.open(**state)
 
         yield opened

@@ -53,10 +53,10 @@ def test_it_opens_the_browser_serves_the_page_and_stops(page: Path, tiny_run: Pa
     process = start(page, tiny_run)
     assert process.stderr is not None
     told = process.stderr.readline()
-    address = re.search(r"Exploring on (http://127\.0\.0\.1:\d+);", told)
+    address = re.search(r"Exploring on (http://127\.0\.0\.1:\d+)/explore;", told)
     assert address, told
-    assert process.stderr.readline() == f"opened {address[1]}\n"
-    shown = httpx.get(address[1], timeout=60)
+    assert process.stderr.readline() == f"opened {address[1]}/explore\n"
+    shown = httpx.get(f"{address[1]}/explore", timeout=60)
     assert "start();" in shown.text
     assert "script-src 'sha256-" in shown.headers["content-security-policy"]
     models = httpx.get(f"{address[1]}/v1/explore/models").json()["models"]

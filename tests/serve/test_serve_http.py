@@ -467,7 +467,7 @@ def test_the_examples_of_requests_work_as_they_stand_for_a_greedy_model_too(tmp_
 def test_the_explorers_page_is_shown_with_a_policy_for_it(served_file: Path) -> None:
     page = "<!doctype html><title>x</title><style>p{}</style>\r\n<script>let a = '<b>'\r\n</script><p>Hi"
     with serving([served_file], page=page) as running:
-        answer = running.client.get("/")
+        answer = running.client.get("/explore")
     assert answer.text == page
     policy = answer.headers["content-security-policy"]
     # printf "let a = '<b>'\n" | openssl dgst -sha256 -binary | base64

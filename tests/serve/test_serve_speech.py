@@ -133,10 +133,10 @@ def test_what_it_hears_is_described(hearing: Server, offline: Pipeline, ears: Pa
 
 
 def test_only_the_page_of_a_model_of_speech_may_use_the_microphone(hearing: Server, served_file: Path) -> None:
-    assert "microphone=(self)" in hearing.client.get("/").headers["permissions-policy"]
+    assert "microphone=(self)" in hearing.client.get("/explore").headers["permissions-policy"]
     assert "microphone=()" in hearing.client.get("/docs").headers["permissions-policy"]
     with serving([served_file], page=page()) as reading:
-        assert "microphone=()" in reading.client.get("/").headers["permissions-policy"]
+        assert "microphone=()" in reading.client.get("/explore").headers["permissions-policy"]
 
 
 def header(rate: int, samples: int, channels: int = 1) -> bytes:

@@ -19,7 +19,15 @@ from transduce.kernels.native import kernels
 
 CARRIED = loaded("packaging/runtime/carried.py")
 BUILT_ON = {"numpy", "tokenizers", "sentencex"}  # the dependencies of the package
-SERVED_BY = {"fastapi", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn"}  # its extra `serve`
+SERVED_BY = {
+    "fastapi",
+    "jinja2",
+    "markupsafe",
+    "prometheus_client",
+    "pydantic",
+    "starlette",
+    "uvicorn",
+}  # its extra `serve`
 OPTIONAL = {"fsspec", "rich", "pyarrow", "torch"}  # imported where they are there, or for whoever has torch loaded
 
 
@@ -124,7 +132,8 @@ def test_the_package_serves_under_its_own_name(package: Path) -> None:
         expected = [each.text for each in transduce.load(MODEL, device="cpu").predict(asked["q"], beam=2)]
         assert found["translatedText"] == expected
         assert [each["name"] for each in httpx.get(f"{address}/ready").json()["models"]] == ["one", "two"]
-        assert "<h1" in httpx.get(f"{address}/").text  # of the template
+        assert "<h1" in httpx.get(f"{address}/docs").text  # of the template
+        assert "T.translate = async" in httpx.get(f"{address}/").text  # of the files in the page's folder
     finally:
         process.terminate()
         assert process.wait(60) == 0

@@ -114,8 +114,10 @@ def test_answers_are_those_with_torch_to_the_byte(
     apart = [each.text for each in model.predict(["ba be bi.", "Ka le mo."])]
     assert two == " ".join(apart)
     assert stream.count("event: token") > 2
-    pages = answers(without_torch, [("/", None), ("/docs", None)])
-    assert pages == [(200, found[20][1])] * 2  # no page that needs torch
+    pages = answers(without_torch, [("/", None), ("/explore", None), ("/favicon.ico", None)])
+    assert [status for status, _ in pages] == [200, 404, 200]  # no page that needs torch
+    assert b'id="swap"' in pages[0][1]
+    assert b'href="explore"' not in pages[0][1]
 
 
 def test_what_needs_torch_is_refused_with_what_to_install(without_torch: str, path: Path) -> None:
@@ -144,7 +146,12 @@ from starlette.testclient import TestClient
 from transduce.serve.app import create_app
 from transduce.serve.models import Models
 path, asked = json.loads(sys.argv[1])
-with TestClient(create_app(Models.open([path]))) as client:
+with TestClient(create_app(Models.open([path]), "<p>the explorer")) as client:
+    for page in ("/", "/favicon.ico", "/explore", "/docs"):
+        assert client.get(page).status_code == 200
+    two = {"q": "ba be.\\n\\nKa le.", "source": "de", "target": "en"}  # as the page at / asks
+    assert client.post("/translate", json=two).json()["translatedText"].count("\\n") == 2
+    assert "torch" not in sys.modules
     for body in asked:
         answer = client.post("/v1/predict", json=body)
         print(json.dumps([answer.status_code, answer.text, "torch" in sys.modules]))

@@ -99,8 +99,8 @@ def _serve(models: "Models", port: int, browser: bool) -> None:
     from transduce.serve.settings import ServeSettings
 
     def ready(address: str) -> None:
-        tell(f"Exploring on {address}; Ctrl-C ends it.")
-        if browser and not webbrowser.open(address):
+        tell(f"Exploring on {address}/explore; Ctrl-C ends it.")
+        if browser and not webbrowser.open(f"{address}/explore"):
             tell("No browser was found: open the address yourself.")
 
     run(models, ServeSettings(hosts=hosts_of(LOOPBACK, [])), LOOPBACK, port, page(), ready)

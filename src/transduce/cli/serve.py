@@ -53,6 +53,9 @@ def serve(
             "trained on single sentences get every line split."
         ),
     ] = None,
+    explore: Annotated[
+        bool, typer.Option(help="Whether /explore shows the explorer. Without it nobody looks into the models.")
+    ] = True,
     threads: Annotated[
         int | None, typer.Option(help="How many threads the models use. By default the engine decides.")
     ] = None,
@@ -75,7 +78,8 @@ def serve(
 
         transduce serve runs/my --port 8000
 
-    It offers LibreTranslate's API, our own, and the explorer's page. A model file that changes is loaded again.
+    It offers a page that translates, LibreTranslate's API, our own, and the explorer at /explore. A model file that
+    changes is loaded again.
     """
     from transduce.explore.page_file import page
 
@@ -87,11 +91,12 @@ def serve(
         "characters": characters,
         "sentences_above": sentences_above,
         "threads": threads,
+        "explore": explore,
         "api_key": key_of(api_key_file),
         "hosts": hosts_of(host, allow_host or []),
         "origins": tuple(allow_origin or []),
     }
     models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
     use = {"trust_code": trust_code, "precision": precision, "device": device, "search": search, "engine": engine}
-    explores = engine in ("auto", "torch") and find_spec("torch")  # it looks into models
+    explores = explore and engine in ("auto", "torch") and find_spec("torch")  # it looks into models
     start(models, use, asked, host, port, page if explores else None)

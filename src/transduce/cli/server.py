@@ -30,7 +30,7 @@ def start(
         models: each as `path` or `name=path`.
         use: arguments of `transduce.serve.served_model.ModelUse`.
         asked: keys of `transduce.serve.settings.ServeSettings`; None = not given.
-        page: what is shown at "/"; None = the description of the API.
+        page: what is shown at "/explore"; None = nothing is there.
 
     Raises:
         InputError: a setting, a model or the address is no good; a library is missing.

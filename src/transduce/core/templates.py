@@ -11,6 +11,7 @@ from transduce.core.errors import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 
 def render(template: Path, **values: Any) -> str:
@@ -27,6 +28,35 @@ def render(template: Path, **values: Any) -> str:
     except TemplateNotFound:
         raise InputError(f"{template}: there is no such template; is the package whole?") from None
     return found.render(values)
+
+
+def self_contained(template: Path, **values: Any) -> str:
+    """The same for a page that brings all it needs: `style("X.css")` and `script("Y.js")` stand for files beside it.
+
+    Raises:
+        InputError: there is no such template or file, or a file contains the end tag of its element.
+        ValueError: a number that JSON cannot say was to be written as JSON.
+    """
+
+    def style(name: str) -> "Markup":
+        return _inside(template.parent / name, "style")
+
+    def script(name: str) -> "Markup":
+        return _inside(template.parent / name, "script")
+
+    return render(template, style=style, script=script, **values)
+
+
+def _inside(path: Path, element: str) -> "Markup":
+    from markupsafe import Markup
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: the page is incomplete: {error.strerror}.") from None
+    if f"</{element}" in text.lower():
+        raise InputError(f"{path}: holds </{element}, which would end it inside the page.")
+    return Markup(f"<{element}>{text}</{element}>")
 
 
 @cache

@@ -5,13 +5,9 @@ page needs no server either.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from transduce.core.errors import InputError
-from transduce.core.templates import render
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from transduce.core.templates import self_contained
 
 FOLDER = Path(__file__).parent / "page"
 
@@ -22,23 +18,4 @@ def page(data: dict[str, Any] | None = None, folder: Path = FOLDER) -> str:
     Raises:
         InputError: the page's files are missing, or one of them contains the end tag of its element.
     """
-
-    def style(name: str) -> "Markup":
-        return _inside(folder / name, "style")
-
-    def script(name: str) -> "Markup":
-        return _inside(folder / name, "script")
-
-    return render(folder / "index.html.jinja", data=data, style=style, script=script)
-
-
-def _inside(path: Path, element: str) -> "Markup":
-    from markupsafe import Markup
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: the explorer's page is incomplete: {error.strerror}.") from None
-    if f"</{element}" in text.lower():
-        raise InputError(f"{path}: holds </{element}, which would end it inside the page.")
-    return Markup(f"<{element}>{text}</{element}>")
+    return self_contained(folder / "index.html.jinja", data=data)

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from transduce.core.errors import InputError, TransduceError
@@ -27,6 +27,7 @@ from transduce.serve import explorer, generation, libretranslate, operations, tr
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
 from transduce.serve.models import Models
+from transduce.serve.page_file import icon, translation_page
 from transduce.serve.service import Service, TooLong, TooSlow
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import ClientDisconnected
@@ -46,8 +47,9 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     """The application. Its service is `app.state.service`.
 
     Args:
-        page: an HTML page for "/" that brings all it needs: inline scripts and styles, no style attributes; it may
-            call this server and nobody else. Without it "/" shows the API.
+        page: an HTML page for "/explore" that brings all it needs: inline scripts and styles, no style attributes; it
+            may call this server and nobody else. "/" translates where a model does; else it leads to this page, and
+            without one it shows the API.
     """
     service = Service(models, settings or ServeSettings())
 
@@ -66,12 +68,13 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
         lifespan=lifespan,
     )
     app.state.service = service
-    rooms = (libretranslate, v1, generation, transcriptions, explorer, operations)
+    explored = (explorer,) if service.settings.explore else ()
+    rooms = (libretranslate, v1, generation, transcriptions, *explored, operations)
     routers = [room.routes(service) for room in rooms]
     for router in routers:
         app.include_router(router)
     _errors(app)
-    _pages(app, page, service)
+    _pages(app, page if service.settings.explore else None, service)
     paths = {each.path for routes in (app, *routers) for each in routes.routes if isinstance(each, Route)}
     if service.settings.origins:  # pages of these may also read what they are answered
         app.add_middleware(
@@ -137,7 +140,7 @@ def _errors(app: FastAPI) -> None:
 
 
 def _pages(app: FastAPI, page: str | None, service: Service) -> None:
-    policy = page_policy(page) if page else ""
+    policy_of = lru_cache(maxsize=4)(page_policy)
 
     @cache
     def policy_of_docs() -> str:
@@ -146,18 +149,30 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
-        if page is None:
-            return await docs(request)
-        answer = shown(page, policy)
-        if service.models.accepts_audio:
-            answer.headers["permissions-policy"] = MICROPHONE
-        return answer
+        found = translation_page(service.models, service.settings, explorer=page is not None)
+        if found is not None:
+            return shown(found, policy_of(found))
+        return await docs(request) if page is None else RedirectResponse("explore")
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
         model = service.models.default
         written = api_page(app.openapi(), str(request.base_url), (model.source, model.target))
         return shown(written, policy_of_docs())
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def favicon() -> Response:
+        return Response(icon(), media_type="image/svg+xml", headers={"cache-control": "public, max-age=86400"})
+
+    if page is not None:
+        explored = page
+
+        @app.get("/explore", include_in_schema=False)
+        async def explore() -> Response:
+            answer = shown(explored, policy_of(explored))
+            if service.models.accepts_audio:
+                answer.headers["permissions-policy"] = MICROPHONE
+            return answer
 
     def shown(content: str, policy: str) -> Response:
         return HTMLResponse(content, headers={"content-security-policy": policy})

@@ -55,6 +55,11 @@ class Loaded(NamedTuple):
         untagged = (self.target,) if not self.tagged or self.target != UNSAID else ()
         return tuple(dict.fromkeys((*self.tagged, *untagged)))
 
+    @property
+    def is_translator(self) -> bool:
+        """Whether its task is translation. Other tasks may read a text and write another as well."""
+        return self.translates and self.served.kind == "translation"
+
     def reads(self, source: str) -> bool:
         """Whether it may be given text in this language, or "auto". One that writes several may read several, too:
         where its recipe names none, any."""

@@ -48,6 +48,8 @@ class ServeSettings(Config):
     """Without it nothing is translated."""
     hosts: tuple[str, ...] = ()
     """Host names that requests may call the server by, without port; empty allows all."""
+    explore: bool = True
+    """Whether /explore and /v1/explore are there. Without them nobody looks into the models."""
     origins: tuple[str, ...] = ()
     """Origins (https://example.org) whose web pages may ask beside the server's own; "*" allows all, "null" files."""
 

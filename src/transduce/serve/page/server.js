@@ -1,0 +1,83 @@
+/* What the server is asked: a text in parts of whole lines, which the server translates one by one anyway. */
+"use strict";
+(function (T) {
+  const PART = 1500; // characters, after which a part ends with its line
+  const MOST_KEPT = 200;
+  const kept = new Map(); // parts that were translated, so that writing on at the end asks only for the end
+  const url = new URL("translate", location.href.split("#")[0]).href;
+
+  /** An error in the page's words: say(key, values). */
+  class Refused extends Error {
+    constructor(key, values = {}) {
+      super(key);
+      this.told = [key, values];
+    }
+  }
+  T.Refused = Refused;
+
+  /** As the server counts them: code points. */
+  T.characters = (text) => Array.from(text).length;
+
+  T.parts = (text) => {
+    const found = [""];
+    for (const line of text.split(/(?<=\n)/)) {
+      if (found.at(-1).length > PART) found.push("");
+      found[found.length - 1] += line;
+    }
+    return found;
+  };
+
+  /** The translation of a text. grown(text) is told what is known so far. Raises Refused. */
+  T.translate = async (text, source, target, key, signal, grown) => {
+    let output = "";
+    for (const part of T.parts(text)) {
+      output += part.trim() ? await translated(part, source, target, key, signal) : part;
+      grown(output);
+    }
+    return output;
+  };
+
+  async function translated(q, source, target, key, signal) {
+    const body = JSON.stringify({ q, source, target });
+    if (!kept.has(body)) {
+      const answer = await asked(body, key, signal);
+      kept.set(body, answer.translatedText);
+      if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+    }
+    return kept.get(body);
+  }
+
+  async function asked(body, key, signal) {
+    let response;
+    try {
+      const headers = { "content-type": "application/json", ...(key ? { "x-api-key": encoded(key) } : {}) };
+      response = await fetch(url, { method: "POST", headers, body, signal });
+      if (response.ok) return await response.json();
+    } catch (error) {
+      throw signal.aborted || error instanceof Refused ? error : new Refused("error.away");
+    }
+    const { error } = await response.json().catch(() => ({}));
+    throw refusal(response, error ?? `${response.status} ${response.statusText}`, key);
+  }
+
+  /** A header holds no more than Latin-1. Raises Refused for a key that has other characters. */
+  function encoded(key) {
+    if (/[^\x20-\x7e]/.test(key)) throw new Refused("error.wrong.key");
+    return key;
+  }
+
+  function refusal(response, reason, key) {
+    const { status, headers } = response;
+    if (status === 403 && T.data.key) return new Refused(key ? "error.wrong.key" : "error.key");
+    if (status === 429) return new Refused("error.busy", { seconds: Number(headers.get("retry-after")) || 5 });
+    if (status === 503) return new Refused("error.late");
+    return status >= 500 ? new Refused("error.broken") : new Refused("error.refused", { reason });
+  }
+
+  /** The same request as a command for a shell, in single quotes, which JSON can do without. */
+  T.curl = (text, source, target) => {
+    const body = JSON.stringify({ q: text, source, target }).replaceAll("'", "\\u0027");
+    const key = T.data.key ? ' -H "x-api-key: $TRANSDUCE_API_KEY"' : "";
+    return `curl '${url.replaceAll("'", "%27")}' -H 'content-type: application/json'${key} -d '${body}'`;
+  };
+})(window.Transduce);

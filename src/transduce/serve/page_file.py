@@ -1,0 +1,39 @@
+"""The page that translates, as one self-contained HTML file, and its icon.
+
+In `page/index.html.jinja` each `style("X.css")` and `script("Y.js")` stands for the file beside it.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+from transduce.core.templates import self_contained
+from transduce.serve.models import Models
+from transduce.serve.settings import ServeSettings
+
+FOLDER = Path(__file__).parent / "page"
+
+
+def translation_page(models: Models, settings: ServeSettings, explorer: bool) -> str | None:
+    """The page for these models; None if none of them translates.
+
+    Args:
+        explorer: whether it links to /explore.
+    """
+    pairs: dict[str, list[str]] = {}
+    for model in models:
+        if model.current.is_translator:
+            pairs.setdefault(model.current.source, []).extend(model.current.targets)
+    told = tuple((source, tuple(dict.fromkeys(targets))) for source, targets in pairs.items() if targets)
+    return _page(told, settings.characters, settings.api_key is not None, explorer) if told else None
+
+
+@lru_cache(maxsize=4)
+def _page(pairs: tuple[tuple[str, tuple[str, ...]], ...], characters: int, key: bool, explorer: bool) -> str:
+    """Written anew only when a model with other languages was loaded."""
+    data = {"pairs": pairs, "characters": characters, "key": key}
+    return self_contained(FOLDER / "index.html.jinja", data=data, explorer=explorer)
+
+
+def icon() -> bytes:
+    """A small attention matrix, as SVG."""
+    return (FOLDER / "icon.svg").read_bytes()

@@ -1,0 +1,304 @@
+"""The page at "/" in a real browser: what is typed is translated as the server translates it."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Route, expect
+from test_browser_access import FOCUSED, check
+from visiting import Visit, visiting
+
+from random_models import model_file, translator
+from served import Gate, Server, serving
+from transduce.core.model_file import save_model_file
+
+Open = Callable[..., Visit]
+TWO = "ba be bi. Ka le mo."
+KEY = "open sesame"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two random translators: from German to English, and back."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for seed, source, target in [(3, "de", "en"), (5, "en", "de")]:
+        task = {"kind": "translation", "source": source, "target": target}
+        save_model_file(folder / f"{source}.safetensors", model_file(translator(seed=seed, task=task)))
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def server(models: list[Path]) -> Iterator[Server]:
+    """A server of both."""
+    with serving(models, page="<!doctype html><title>explorer</title>", characters=5000) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Server) -> Iterator[Open]:
+    """Opens the page at a state: visit(lang="zh"). Whatever goes wrong on it fails the test."""
+    with ExitStack() as tabs:
+
+        def opened(options: dict[str, Any] | None = None, **state: object) -> Visit:
+            tab = tabs.enter_context(visiting(browser, f"{server.address}/", **(options or {})))
+            return at(tab, **state)
+
+        yield opened
+
+
+def at(tab: Visit, **state: object) -> Visit:
+    tab.page.goto(f"{tab.address}#{'&'.join(f'{name}={value}' for name, value in state.items())}")
+    return tab
+
+
+def translated(server: Server, text: str, source: str = "de", target: str = "en") -> str:
+    """As the server says it without the page."""
+    found: str = server.post("/translate", q=text, source=source, target=target).json()["translatedText"]
+    return found
+
+
+def reply(answer: dict[str, Any] | None, route: Route) -> None:
+    """In the server's place; None: nobody is there."""
+    if answer is None:
+        route.abort()
+    else:
+        route.fulfill(**answer)
+
+
+def shows(tab: Visit, text: str) -> None:
+    """Waits until the output is this, white space included."""
+    tab.page.wait_for_function("(text) => document.getElementById('output').textContent === text", arg=text)
+
+
+def test_two_sentences_in_two_out_as_one_types(visit: Open, server: Server) -> None:
+    tab = visit(**{"from": "de"})
+    first, second = (translated(server, each) for each in ("ba be bi.", "Ka le mo."))
+    assert first and second and first != second
+    tab.find("#text").press_sequentially(TWO, delay=5)
+    shows(tab, f"{first} {second}")
+    expect(tab.find("#output")).to_have_attribute("aria-busy", "false")
+    expect(tab.find("#output")).to_have_attribute("lang", "en")
+    expect(tab.find("#status")).to_have_text("")
+    asked = [each for each in tab.requests if each.endswith("/translate")]
+    assert 1 <= len(asked) < len(TWO) / 2, "it waits until one pauses"
+    expect(tab.find("#counter")).to_have_text("19 of 5,000 characters")
+
+
+def test_languages_are_named_and_swapped_with_the_texts(visit: Open, server: Server) -> None:
+    tab = visit()
+    assert tab.find("#from option").all_inner_texts() == ["German", "English"]
+    assert tab.find("#to option").all_inner_texts() == ["English"]
+    tab.find("#text").fill(TWO)
+    english = translated(server, TWO)
+    shows(tab, english)
+    tab.find("#swap").click()
+    expect(tab.find("#text")).to_have_value(english)
+    assert (tab.find("#from").input_value(), tab.find("#to").input_value()) == ("en", "de")
+    shows(tab, translated(server, english, "en", "de"))
+    assert "from=en&to=de" in tab.page.url
+    tab.find("#from").select_option("de")
+    shows(tab, translated(server, english))
+
+
+def test_copy_and_clear(browser: Browser, server: Server) -> None:
+    options = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with visiting(browser, f"{server.address}/", alone=True, **options) as tab:
+        at(tab)
+        expect(tab.find("#copy")).to_be_disabled()
+        expect(tab.find("#clear")).to_be_disabled()
+        tab.find("#text").fill(TWO)
+        shows(tab, translated(server, TWO))
+        tab.find("#copy").click()
+        expect(tab.find("#status")).to_have_text("Copied.")
+        assert tab.page.evaluate("navigator.clipboard.readText()") == translated(server, TWO)
+        tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")  # as by http from afar
+        tab.find("#programs summary").click()
+        tab.find("#copy-curl").click()
+        expect(tab.find("#status")).to_have_text("Copied.")
+        tab.find("#clear").click()
+        shows(tab, "")
+        expect(tab.find("#text")).to_have_value("")
+        expect(tab.find("#text")).to_be_focused()
+        tab.page.keyboard.press("Control+v")
+        expect(tab.find("#text")).to_have_value(re.compile(rf"^curl '{server.address}/translate' "))
+
+
+def test_the_command_is_the_very_request(visit: Open, server: Server) -> None:
+    tab = visit()
+    text = "ba 'be' \"bi\" $HOME `ls` \\n!\nKa le <b>mo</b> 中文."
+    tab.find("#text").fill(text)
+    shows(tab, translated(server, text))
+    curl, url, option, header, data, body = shlex.split(tab.find("#curl").text_content() or "")
+    assert [curl, option, data] == ["curl", "-H", "-d"]
+    kind, value = header.split(": ")
+    answer = httpx.post(url, content=body.encode(), headers={kind: value})
+    assert json.loads(body) == {"q": text, "source": "de", "target": "en"}
+    assert answer.json()["translatedText"] == tab.find("#output").text_content()
+
+
+def test_a_long_text_comes_part_by_part_and_is_the_whole(visit: Open, server: Server) -> None:
+    lines = [f"ba be bi {'go ' * (number % 7)}mo. Ka le." if number % 5 else "  " for number in range(150)]
+    text = "\n".join(lines)
+    assert 3000 < len(text) < 5000
+    tab = visit()
+    tab.find("#text").fill(text)
+    shows(tab, translated(server, text))
+    asked = [each for each in tab.requests if each.endswith("/translate")]
+    assert len(asked) == 1 + len(text) // 1500
+    tab.find("#text").fill(f"{text} fi")
+    shows(tab, translated(server, f"{text} fi"))
+    again = [each for each in tab.requests if each.endswith("/translate")]
+    assert len(again) == len(asked) + 1, "only the end is asked for"
+
+
+def test_a_text_over_the_limit_is_not_sent(visit: Open) -> None:
+    tab = visit()
+    tab.find("#text").fill("🙂" * 5001)  # each is one character, as the server counts
+    expect(tab.find("#status")).to_contain_text("the server takes 5,000 characters at once")
+    expect(tab.find("#counter")).to_have_text("5,001 of 5,000 characters")
+    tab.page.wait_for_timeout(500)
+    assert not [each for each in tab.requests if each.endswith("/translate")]
+
+
+def test_loading_is_said_and_an_older_text_is_given_up(browser: Browser, models: list[Path]) -> None:
+    with serving(models[:1]) as running, visiting(browser, f"{running.address}/") as tab:
+        gate = Gate(running.service.batches.run)
+        running.service.batches.run = gate
+        at(tab)
+        tab.find("#text").fill("ba be")
+        expect(tab.find("#status")).to_have_text("Loading …")
+        assert gate.reached.wait(60)
+        tab.find("#text").fill("ka le mo")
+        expect(tab.find("#output")).to_have_attribute("aria-busy", "true")
+        gate.open()
+        shows(tab, translated(running, "ka le mo"))
+        tab.find("#text").fill("ka le")
+        expect(tab.find("#swap")).to_be_disabled()  # nobody translates back
+        shows(tab, translated(running, "ka le"))
+
+
+def test_errors_are_said_in_words_and_can_be_tried_again(visit: Open, server: Server) -> None:
+    tab = visit()
+    answers = [
+        ({"status": 429, "headers": {"retry-after": "7"}, "json": {"error": "full"}}, "busy. Try again in 7 seconds"),
+        ({"status": 503, "json": {"error": "late"}}, "did not answer in time"),
+        ({"status": 500, "body": "<html>"}, "failed on this text"),
+        ({"status": 400, "json": {"error": "no such language"}}, "refused this: no such language"),
+        (None, "cannot be reached"),
+    ]
+    for number, (answer, said) in enumerate(answers):
+        tab.page.route("**/translate", partial(reply, answer))
+        with tab.refusals():
+            tab.find("#text").fill("ba " * (number + 1))
+            expect(tab.find("#status")).to_contain_text(said)
+        shows(tab, "")
+        tab.page.unroute("**/translate")
+    tab.find("#again").click()
+    shows(tab, translated(server, "ba " * len(answers)))
+    expect(tab.find("#again")).to_be_hidden()
+
+
+def test_the_key_is_asked_for_and_sent(browser: Browser, models: list[Path]) -> None:
+    with serving(models, api_key=KEY) as running, visiting(browser, f"{running.address}/") as tab:
+        at(tab)
+        tab.find("#text").fill(TWO)
+        expect(tab.find("#status")).to_contain_text("wants an API key")
+        with tab.refusals():
+            tab.find("#key").fill("open barley")
+            expect(tab.find("#status")).to_contain_text("does not accept this API key")
+        tab.find("#key").fill("sésame 芝麻")
+        expect(tab.find("#status")).to_contain_text("does not accept this API key")
+        tab.find("#key").fill(KEY)
+        headers = {"x-api-key": KEY}
+        asked = {"q": TWO, "source": "de", "target": "en"}
+        answer = httpx.post(f"{running.address}/translate", json=asked, headers=headers)
+        shows(tab, answer.json()["translatedText"])
+        assert '-H "x-api-key: $TRANSDUCE_API_KEY"' in (tab.find("#curl").text_content() or "")
+        assert KEY not in tab.page.content() and KEY not in tab.page.url
+        check(tab, "with a key")
+
+
+def test_chinese_by_the_browser_or_by_the_button(visit: Open) -> None:
+    tab = visit({"locale": "zh-CN"})
+    assert tab.text("h1") == "翻译"
+    assert tab.find("#from option").all_inner_texts() == ["德语", "英语"]
+    assert tab.page.evaluate("document.documentElement.lang") == "zh-Hans"
+    tab.find("#language").click()
+    assert tab.text("h1") == "Translate"
+    tab.close()
+    tab = visit()
+    tab.find("#text").fill("x" * 5001)
+    tab.find("#language").click()
+    expect(tab.find("#status")).to_have_text("文本过长：服务器一次最多接受 5,000 个字符。")
+    expect(tab.find("#counter")).to_have_text("5,001 / 5,000 个字符")
+
+
+def test_both_languages_have_the_same_texts_and_all_are_used(visit: Open) -> None:
+    tab = visit()
+    keys = tab.page.evaluate("Object.values(Transduce.texts).map((each) => Object.keys(each))")
+    values = tab.page.evaluate(
+        "Object.values(Transduce.texts).map((each) => Object.values(each).map((text) => text.match(/{\\w+}/g)))"
+    )
+    assert keys[0] == keys[1]
+    assert [sorted(each or []) for each in values[0]] == [sorted(each or []) for each in values[1]]
+    page = tab.page.content()
+    assert not [each for each in keys[0] if page.count(f'"{each}"') < 3], "two languages and a use"
+
+
+@pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("zh", "dark")])
+@pytest.mark.parametrize("width", [390, 1300])
+def test_axe_finds_nothing(visit: Open, server: Server, language: str, theme: str, width: int) -> None:
+    tab = visit({"viewport": {"width": width, "height": 800}}, lang=language, theme=theme)
+    check(tab, f"empty {language} {theme} {width}")
+    tab.find("#text").fill(f"{TWO}\n" * 30)
+    shows(tab, translated(server, f"{TWO}\n" * 30))
+    tab.find("#programs summary").click()
+    check(tab, f"{language} {theme} {width}")
+    assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
+
+
+def test_every_control_is_reached_by_tab_and_shows_its_focus(visit: Open, server: Server) -> None:
+    tab = visit()
+    tab.find("#text").fill(TWO)
+    shows(tab, translated(server, TWO))
+    wanted = {"text", "from", "to", "swap", "clear", "copy", "theme", "language"}
+    tab.page.evaluate("document.activeElement.blur()")
+    reached = set()
+    for _ in range(20):
+        tab.page.keyboard.press("Tab")
+        focused = tab.page.evaluate(FOCUSED)
+        if focused:
+            assert focused[0], focused[1]
+            reached.add(tab.page.evaluate("document.activeElement.id"))
+    assert wanted <= reached
+
+
+def test_the_theme_is_the_systems_until_it_is_chosen(visit: Open) -> None:
+    tab = visit({"color_scheme": "dark"})
+    assert tab.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    tab.find("#theme").click()
+    assert tab.page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert "theme=light" in tab.page.url
+
+
+def test_links_lead_to_the_explorer_and_the_api(visit: Open, server: Server) -> None:
+    tab = visit()
+    links = tab.page.evaluate("[...document.querySelectorAll('nav a')].map((each) => each.href)")
+    assert links == [f"{server.address}/explore", f"{server.address}/docs"]
+    assert tab.page.evaluate("fetch('favicon.ico').then((answer) => answer.ok)")
+
+
+def test_what_a_model_writes_is_shown_as_text(visit: Open) -> None:
+    tab = visit()
+    hostile = "<img src=x onerror=alert(1)>"
+    tab.page.route("**/translate", lambda route: route.fulfill(json={"translatedText": hostile}))
+    tab.find("#text").fill("ba")
+    shows(tab, hostile)
+    assert tab.find("#output *").count() == 0
