@@ -173,10 +173,10 @@ def test_a_saved_page_says_why_there_is_no_tree(browser: Browser, greedy: Path, 
 def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None:
     with (
         serving([greedy], page=page(), api_key="secret") as server,
-        visiting(browser, f"{server.address}/") as tab,
+        visiting(browser, f"{server.address}/explore") as tab,
     ):
         with tab.refusals():
-            tab.page.goto(server.address)
+            tab.page.goto(f"{server.address}/explore")
             tab.page.wait_for_selector("#api-key")
             assert tab.find("#key-wrong").count() == 0
             tab.page.fill("#api-key", "guessed")
