@@ -24,7 +24,18 @@ from transduce.data.files import text_lines
 from transduce.explore.live import in_int8
 from transduce.explore.page_file import FOLDER
 
-SCRIPTS = ["unicode", "patterns", "pieces", "tokenizer", "column", "model_file", "numbers", "positions", "weights"]
+SCRIPTS = [
+    "unsupported",
+    "unicode",
+    "patterns",
+    "pieces",
+    "tokenizer",
+    "column",
+    "model_file",
+    "numbers",
+    "positions",
+    "weights",
+]
 SCRIPTS += ["attention", "transformer", "random", "search", "sides", "explorer"]
 STORED: dict[str, Callable[[Mapping[str, Tensor]], dict[str, Tensor]]] = {
     "fp32": dict,

@@ -15,7 +15,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 BEGINNINGS = ("transduce.without_torch.translator", "transduce.cli.runtime")
 SERVER = "transduce.cli.runtime_serve"  # what it imports needs the libraries of the extra `serve`
 TEMPLATE = ".html.jinja"  # of a file beside a module, which it fills in
-PAGE = ("page_file", "page")  # a module, and the folder beside it whose files it puts into one
+PAGES = ("page_file", "templates")  # modules that put the files of a folder beside them into one
+PAGE = "page"  # that folder
 NEW_NAME = "transduce_runtime"
 MENTION = re.compile(r"\btransduce(?=\.\w)")  # of a module, in imports and elsewhere
 
@@ -98,8 +99,8 @@ def write_to(folder: Path) -> None:
         template = path.with_suffix(TEMPLATE)
         if template.is_file():
             to.with_suffix(TEMPLATE).write_bytes(template.read_bytes())
-        if path.stem == PAGE[0]:
-            shutil.copytree(path.with_name(PAGE[1]), to.with_name(PAGE[1]), dirs_exist_ok=True)
+        if path.stem in PAGES:
+            shutil.copytree(path.with_name(PAGE), to.with_name(PAGE), dirs_exist_ok=True)
     for path in sorted(Path(__file__).parent.glob("transduce_runtime/*.py")):  # in place of those of `transduce`
         (folder / NEW_NAME / path.name).write_text(renamed(path.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / NEW_NAME / "py.typed").touch()

@@ -19,7 +19,7 @@ from transduce.core.padded import Padded
 from transduce.explore.page_file import FOLDER
 from transduce.pipeline.pipeline import Pipeline
 
-PARTS = ("model_file", "numbers", "positions", "weights", "attention", "transformer", "random", "search")
+PARTS = ("unsupported", "model_file", "numbers", "positions", "weights", "attention", "transformer", "random", "search")
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
 TEXTS = ("ba de fi go ku", "ga", "du ba ba ti ne ka du ga ba")
 LLAMA3 = {"kind": "llama3", "factor": 4.0, "original_length": 64}

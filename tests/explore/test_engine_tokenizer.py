@@ -23,7 +23,7 @@ from transduce.data.tokenizers.text_ids import Tokenizer, printable_bytes
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 
 DATA = Path(os.environ.get("TRANSDUCE_DATA", Path(__file__).parents[2] / "../shared/data"))
-ENGINE = [f"engine/{name}.js" for name in ("unicode", "patterns", "pieces", "tokenizer", "column")]
+ENGINE = [f"engine/{name}.js" for name in ("unsupported", "unicode", "patterns", "pieces", "tokenizer", "column")]
 TRAINING = [
     "The quick brown fox jumps over the lazy dog; it's 12:30, isn't it?",
     "Zwei junge Männer gehen über die Straße, ÉCOLE élève, naïve café, Ångström.",

@@ -128,9 +128,9 @@ def _by_module(
     places: Places, modules: Mapping[str, nn.Module], what: str, keys: bool = False
 ) -> dict[nn.Module, tuple[Place, ...]]:
     found: dict[nn.Module, tuple[Place, ...]] = {}
+    known = [name for name, module in modules.items() if can_change(module)]
     for each in [places] if isinstance(places, str | Place) else places:
         place = Place(each) if isinstance(each, str) else each
-        known = [name for name, module in modules.items() if can_change(module)]
         if place.name not in known:
             raise InputError(
                 f'{what}: there is no attention "{place.name}" that can be changed.{suggest(place.name, known)} '

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+SHARED = Path(__file__).parent / "page"
+
 
 def render(template: Path, **values: Any) -> str:
     """The text of `template` with its names filled in.
@@ -33,13 +35,16 @@ def render(template: Path, **values: Any) -> str:
 def self_contained(template: Path, **values: Any) -> str:
     """The same for a page that brings all it needs: `style("X.css")` and `script("Y.js")` stand for files beside it.
 
+    What several pages share lies in the folder `page` beside this file.
+
     Raises:
         InputError: there is no such template or file, or a file contains the end tag of its element.
         ValueError: a number that JSON cannot say was to be written as JSON.
     """
 
     def style(name: str) -> "Markup":
-        return _inside(template.parent / name, "style")
+        own, shared = template.parent / name, SHARED / name
+        return _inside(shared if shared.is_file() else own, "style")
 
     def script(name: str) -> "Markup":
         return _inside(template.parent / name, "script")

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any, cast
 
-import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
@@ -26,7 +24,7 @@ from transduce.kernels.matmul import Linear, Snapshot
 from transduce.kernels.native import decoder as native
 from transduce.kernels.native.linear import Packed
 from transduce.layers.block import Block
-from transduce.layers.feedforward import FeedForward, gelu_tanh, squared_relu
+from transduce.layers.feedforward import GATED, PLAIN, FeedForward
 from transduce.layers.norms import LayerNorm
 from transduce.layers.residual import Residual
 
@@ -38,14 +36,7 @@ SETTINGS = {
     FeedForward: ("activation",),
 }
 """For each kind of part, the attributes that determine its behaviour. After changing one, call `pack_all` again."""
-ACTIVATIONS = {
-    F.relu: "relu",
-    F.gelu: "gelu",
-    gelu_tanh: "gelu_tanh",
-    F.silu: "swish",
-    squared_relu: "squared_relu",
-    torch.sigmoid: "sigmoid",
-}
+ACTIVATIONS = {(PLAIN | GATED)[name]: activation for name, activation in native.FEED_FORWARDS.items()}
 """The kernel's name of each activation of `transduce.layers.feedforward`."""
 
 

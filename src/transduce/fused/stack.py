@@ -199,7 +199,7 @@ class FusedBlocks:
         kernel = self._kernel(stack, in_one_pass)
         if kernel is None or not kernel.serves(embedded_BSD) or any(hooks_of((stack, stack.dropout))):
             return None
-        return stack.norm(kernel(_entering(stack, embedded_BSD, 0, real_BS), real_BS))
+        return stack.norm(kernel(stack.placed(embedded_BSD, 0, real_BS), real_BS))
 
     def step(
         self, stack: Stack, embedded_B1D: Tensor, past: State | None, sources: Sources | None
@@ -210,7 +210,7 @@ class FusedBlocks:
         kernel = self.decoder(stack, searching=past[0].length > 0)
         if kernel is None or not kernel.serves(embedded_B1D, past, sources):
             return None
-        x_B1D, state = kernel.step(_entering(stack, embedded_B1D, past[0].length), past, sources)
+        x_B1D, state = kernel.step(stack.placed(embedded_B1D, past[0].length), past, sources)
         return stack.norm(x_B1D), state
 
     def search(
@@ -253,9 +253,3 @@ def _is_plain(stack: Stack) -> bool:
     """Whether the stack has no parts besides those of `Stack`."""
     parts = "positions dropout blocks norm" + " embedding_norm" * (stack.embedding_norm is not None)
     return is_exactly(stack, Stack, parts) and "extend" not in vars(stack)
-
-
-def _entering(stack: Stack, embedded_BTD: Tensor, offset: int, real_BT: Tensor | None = None) -> Tensor:
-    """What enters the first block (B, T, D); without dropout, as nothing trains."""
-    x_BTD: Tensor = stack.positions(embedded_BTD, offset)
-    return x_BTD if stack.embedding_norm is None else stack.embedding_norm(x_BTD, real_BT)

@@ -48,7 +48,7 @@ from transduce.interpret.token_spans import (
     word_side,
     written_side,
 )
-from transduce.layers.ctc import again
+from transduce.layers.ctc import aligned_tokens
 from transduce.models.protocols import Aligns, writes_at_once
 from transduce.tasks.base import Task
 
@@ -86,28 +86,12 @@ def _merged(weights_BHQK: Tensor, share_TP: Tensor, part: Attends | None) -> Ten
 
 def held(next_PV: Tensor, tokens: Sequence[int], blank: int) -> Tensor:
     """(P,) the token of each place in the most likely alignment of the tokens; -1 = the blank."""
-    state_S = torch.full((2 * len(tokens) + 1,), blank)  # blank, token, blank, token, .., blank
-    state_S[1::2] = torch.tensor(tokens)
-    skips_S = torch.zeros(len(state_S), dtype=torch.bool)  # whether the blank before may be left out
-    skips_S[3::2] = ~again(state_S[None, 1::2])[0, 1:]
-    emitted_PS = next_PV.double().cpu()[:, state_S]
-    best_S = emitted_PS[0].masked_fill(torch.arange(len(state_S)) > 1, -torch.inf)
-    came: list[Tensor] = []
-    for emitted_S in emitted_PS[1:]:
-        before_3S = torch.stack([best_S, _shifted(best_S, 1), _shifted(best_S, 2).masked_fill(~skips_S, -torch.inf)])
-        best_S, step_S = before_3S.max(0)
-        best_S = best_S + emitted_S
-        came.append(step_S)
-    state = len(state_S) - 1 - int(best_S[-2] > best_S[-1])
-    row = [state]
-    for step_S in reversed(came):
-        state -= int(step_S[state])
-        row.append(state)
-    return torch.tensor([each // 2 if each % 2 else -1 for each in reversed(row)], device=next_PV.device)
-
-
-def _shifted(values_S: Tensor, by: int) -> Tensor:
-    return torch.cat([values_S.new_full((by,), -torch.inf), values_S[:-by]])
+    token_1T, count_1 = torch.tensor([list(tokens)]), torch.tensor([len(next_PV)])
+    aligned = aligned_tokens(next_PV.double().cpu()[None], count_1, token_1T, torch.tensor([len(tokens)]), blank)
+    held_P = torch.full((len(next_PV),), -1)
+    for token, (first, last) in enumerate(zip(aligned.first[0].tolist(), aligned.last[0].tolist(), strict=True)):
+        held_P[first : last + 1] = token
+    return held_P.to(next_PV.device)
 
 
 LENGTH_TOKEN = "<length>"  # what a model that writes all words at once reads before the source

@@ -28,7 +28,7 @@ from transduce.inference.prediction import Prediction, SpokenWord
 from transduce.inference.splitting import Pieces
 from transduce.interpret.token_spans import frames_a_place, written_tokens
 from transduce.interpret.words import SPACELESS, Span
-from transduce.layers.ctc import IMPOSSIBLE, best_alignment, ids_of, written
+from transduce.layers.ctc import IMPOSSIBLE, aligned_tokens
 from transduce.models.protocols import Aligns, PredictsJointly
 
 Times = tuple[float, float]  # seconds
@@ -75,8 +75,7 @@ def _token_times(searched: SearchedModel, frames: Sequence[Any], ids: Sequence[S
     places = model.align(source) if isinstance(model, Aligns) else model.align_encoder(source)
     token_BT, length_B = (each.to(device) for each in padded([torch.tensor(row).int().numpy() for row in ids]))
     normed_BPV = places.values.log_softmax(-1, dtype=torch.float32)
-    ids_BPU = ids_of(token_BT, normed_BPV.shape[1], searched.task.start)
-    aligned = best_alignment(written(normed_BPV.gather(2, ids_BPU), places.lengths, token_BT, length_B))
+    aligned = aligned_tokens(normed_BPV, places.lengths, token_BT, length_B, searched.task.start)
     rows = zip(*(each.tolist() for each in (*aligned, places.lengths, source.lengths)), ids, strict=True)
     return [
         _seconds(first[: len(row)], last[: len(row)], count, total) if likely > IMPOSSIBLE / 2 else []

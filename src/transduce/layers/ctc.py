@@ -147,6 +147,12 @@ def best_alignment(of: Written) -> CtcAlignment:
     return _traced(of, token_BT, blank_BU, token_from, blank_from)
 
 
+def aligned_tokens(normed_BPV: Tensor, count_B: Tensor, token_BT: Tensor, length_B: Tensor, blank: int) -> CtcAlignment:
+    """`best_alignment` of rows of `count_B` places, whose log-probabilities are given, and `length_B` tokens."""
+    ids_BPU = ids_of(token_BT, normed_BPV.shape[1], blank)
+    return best_alignment(written(normed_BPV.gather(2, ids_BPU), count_B, token_BT, length_B))
+
+
 STAYS, FROM_BLANK = 0, 1  # how a place came to hold a token; 2 = from the token before
 
 

@@ -257,10 +257,7 @@ class Stack(nn.Module):
             allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may.
             real_BT: bool, True = a real position, for norms over several positions; None = all are.
         """
-        x_BTD = embedded_BTD
-        if active_interventions().positions:
-            x_BTD = self.positions(embedded_BTD, past[0].length if past else 0)
-        x_BTD = self.dropout(x_BTD if self.embedding_norm is None else self.embedding_norm(x_BTD, real_BT))
+        x_BTD = self.dropout(self.placed(embedded_BTD, past[0].length if past else 0, real_BT))
         seen = []
         for layer, block in enumerate(self.blocks):
             before = past[layer] if past else None
@@ -268,6 +265,12 @@ class Stack(nn.Module):
             x_BTD, keys_values = block(x_BTD, allowed, before, source, source_allowed, real_BT)
             seen.append(keys_values)
         return self.norm(x_BTD, real_BT), tuple(seen)
+
+    def placed(self, embedded_BTD: Tensor, offset: int, real_BT: Tensor | None = None) -> Tensor:
+        """Embeddings (B, T, D) with their positions, the first of which is `offset`; normed, if the stack does so."""
+        on = active_interventions().positions
+        x_BTD: Tensor = self.positions(embedded_BTD, offset) if on else embedded_BTD
+        return x_BTD if self.embedding_norm is None else self.embedding_norm(x_BTD, real_BT)
 
     def extend_causally(
         self,

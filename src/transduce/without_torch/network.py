@@ -13,7 +13,7 @@ from transduce.core.errors import InputError
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import empty, zeros
 from transduce.kernels.native.beam import Writer
-from transduce.kernels.native.decoder import GATES, Blocks, NativeBlock, NativeRead, Norm
+from transduce.kernels.native.decoder import FEED_FORWARDS, GATES, Blocks, NativeBlock, NativeRead, Norm
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.sinusoids import sinusoids, too_few, turns
 from transduce.without_torch.supported import EPSILON, Sizes
@@ -107,7 +107,7 @@ class Network:
         sizes = self.sizes
         layers = sizes.encoder_layers if side == "encoder" else sizes.decoder_layers
         blocks = [self._block(f"{side}.blocks.{layer}", cross=side == "decoder") for layer in range(layers)]
-        activation = GATES.get(sizes.activation, sizes.activation)
+        activation = FEED_FORWARDS[sizes.activation]
         return Blocks(blocks, sizes.heads, sizes.pre, EPSILON, self._turns, activation)
 
     def _block(self, name: str, cross: bool) -> NativeBlock:

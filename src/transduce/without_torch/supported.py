@@ -11,7 +11,7 @@ from transduce.core.earlier_names import current_names
 from transduce.core.errors import InputError
 from transduce.core.model_file import ColumnTables, check_weights
 from transduce.core.tensor_file import TensorInfo
-from transduce.kernels.native.decoder import GATES
+from transduce.kernels.native.decoder import FEED_FORWARDS, GATES
 from transduce.kernels.sinusoids import BASE
 
 WHOLE = "Install the whole package with torch to use it: pip install transduce."
@@ -39,7 +39,6 @@ PARTS = {
     "zero_start": False,
 }
 """Settings of a model, with the one value that the kernels know."""
-PLAIN = ("relu", "gelu", "gelu_tanh", "swish", "squared_relu")  # activations of a feed-forward layer without gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,7 @@ class Sizes:
     """What a supported model is made of, as its file says it.
 
     pre: whether norms stand before the sub-layers. tied: which embeddings share a matrix.
+    activation: of the feed-forward layers, of FEED_FORWARDS.
     """
 
     width: int
@@ -133,8 +133,8 @@ def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
     if type(model.get("max_length", 1)) is not int:
         yield f"{where}.max_length: expected a whole number; got {model['max_length']!r}."
     activation = model.get("activation", "relu")
-    if activation not in (*PLAIN, *GATES):
-        yield f"{where}.activation: expected one of {', '.join((*PLAIN, *GATES))}; got {activation!r}."
+    if activation not in FEED_FORWARDS:
+        yield f"{where}.activation: expected one of {', '.join(FEED_FORWARDS)}; got {activation!r}."
     for name, known in (("norm", ("pre", "post")), ("tied", ("all", "output", "input", "none"))):
         if model.get(name) not in known:
             yield f"{where}.{name}: expected one of {', '.join(known)}; got {model.get(name)!r}."

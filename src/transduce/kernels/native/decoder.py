@@ -16,6 +16,8 @@ from transduce.kernels.native.linear import Packed
 
 GATES = {"glu": "sigmoid", "geglu": "gelu", "geglu_tanh": "gelu_tanh", "swiglu": "swish"}
 """The activation of the gate, for each gated feed-forward layer of `transduce.layers.feedforward`."""
+FEED_FORWARDS = {name: name for name in ACTIVATIONS if name not in ("identity", "sigmoid")} | GATES
+"""The kernel's activation of each feed-forward layer."""
 NO_WEIGHT = (None,) * words("Weight")
 
 

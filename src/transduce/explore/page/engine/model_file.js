@@ -3,9 +3,6 @@
 (function (T) {
   const E = (T.engine ??= {});
 
-  /** What the engine cannot run, with the reason; the page then works without it. */
-  E.Unsupported ??= class Unsupported extends Error {};
-
   const LONGEST_HEADER = 100_000_000; // bytes
   const TABLES = ["config", "tokenizer", "columns", "provenance", "metrics", "tied"];
   const READ = {

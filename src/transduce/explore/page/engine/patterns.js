@@ -3,9 +3,6 @@
 (function (T) {
   const E = (T.engine ??= {});
 
-  /** What this page cannot compute as the model's own code does. */
-  E.Unsupported ??= class extends Error {};
-
   const CLASSES = { "\\p{Cc}": "\\p{Cc}", "\\s": "\\p{White_Space}", "\\S": "\\P{White_Space}" };
   const TOKEN = /\\p\{\w+\}|\\[^]|\(\?<[!=]|\[\^|&&|\+\+|\{\d+(?:,\d*)?\}|[^]/gu;
 
