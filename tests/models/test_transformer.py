@@ -1,5 +1,7 @@
 """The Transformer as a whole learns the task that everybody tries first: to copy."""
 
+from typing import Any
+
 import pytest
 import torch
 from pydantic import ValidationError
@@ -8,6 +10,7 @@ from transduce.attention.positions import tensor2tensor
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.cross_entropy import smoothed_cross_entropy
+from transduce.models.ssru_transformer import SsruTransformer
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.request import Request
@@ -57,13 +60,14 @@ def test_it_learns_to_copy_and_only_at_lengths_it_has_seen() -> None:
     assert right(model, 20) < 0.1
 
 
+@pytest.mark.parametrize("kind", [Transformer, SsruTransformer])
 @torch.inference_mode()
-def test_steps_of_a_decoder_that_looks_around_its_own_place() -> None:
+def test_steps_of_a_decoder_that_looks_around_its_own_place(kind: type[Any]) -> None:
     """Each token looks at the source near its own place, whether it comes alone or with all others."""
     torch.manual_seed(0)
     sizes = {"d_model": 12, "heads": 3, "feed_forward": 16, "encoder_layers": 1, "decoder_layers": 1}
-    config = Transformer.Config.model_validate({**sizes, "normalizer": "local_monotonic", "positions": "none"})
-    model = Transformer(config, Specs.of_tokens(20, 20)).eval()
+    config = kind.Config.model_validate({**sizes, "normalizer": "local_monotonic", "positions": "none"})
+    model = kind(config, Specs.of_tokens(20, 20)).eval()
     source, target_1T = Padded(torch.randint(20, (1, 40)), torch.tensor([40])), torch.randint(20, (1, 30))
     whole_1TV = model(source, Padded(target_1T, torch.tensor([30]))).log_softmax(-1)
     memory, state = model.start(source, 1)

@@ -42,6 +42,8 @@ class Normalizer(nn.Module):
 
     sequential = False
     """True if a query's weights depend on those of the previous query, so that queries are processed one at a time."""
+    reads_position = True
+    """False if a query's weights do not depend on its position."""
 
     def __init__(self, query_width: int) -> None:
         super().__init__()
@@ -68,6 +70,8 @@ class Normalizer(nn.Module):
 
 class _ByScores(Normalizer):
     """A normalizer that uses only the scores."""
+
+    reads_position = False
 
     def forward(
         self,

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.dropout import Dropout
+from transduce.attention.interventions import active_interventions
 from transduce.attention.positions import tensor2tensor_at
 from transduce.attention.shared_kv_cache import EncoderCache
 from transduce.kernels.matmul import Linear
@@ -102,6 +103,7 @@ class SsruBlock(Recomputable):
         source: KeyValue | EncoderCache,
         source_allowed: Tensor | None,
         real_BT: Tensor | None,
+        offset: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """The output (B, T, D), and the unit's cell (B, D) after the last position.
 
@@ -109,6 +111,7 @@ class SsruBlock(Recomputable):
             x_BTD: the input.
             past_BD: the cell before x; None = x starts the sequence.
             source, source_allowed, real_BT: see `transduce.layers.block.Block`.
+            offset: the position of the first query, for a cross-attention that counts them.
         """
         cell_BD = past_BD
 
@@ -118,7 +121,7 @@ class SsruBlock(Recomputable):
             return gone_BTD
 
         def look(normed_BTD: Tensor) -> Tensor:
-            return self.cross_attention(normed_BTD, source, source_allowed)
+            return self.cross_attention(normed_BTD, source, source_allowed, offset)
 
         x_BTD = self.unit_residual(x_BTD, go_over, real_BT)
         x_BTD = self.cross_residual(x_BTD, look, real_BT)
@@ -141,12 +144,22 @@ class SsruStack(nn.Module):
     ) -> None:
         super().__init__()
         self.zero_start, self.first_position = zero_start, first_position
-        self.counts = zero_start or first_position is not None
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config) for _ in range(layers)]
         self.blocks: Iterable[SsruBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         make = partial(make_norm, config.norm_kind, config.d_model, only_multiplied=True, epsilon=config.norm_epsilon)
         self.norm = make() if config.norm == "pre" else NoNorm()
+
+    @property
+    def counts(self) -> bool:
+        """Whether the state holds how many positions came before."""
+        return self.zero_start or self.first_position is not None or self._looks_by_place
+
+    @property
+    def _looks_by_place(self) -> bool:
+        """Whether what a query looks at may depend on its place: by the normalizer, or by what is changed."""
+        by_normalizer = any(block.cross_attention.weigh.reads_position for block in self.blocks)
+        return by_normalizer or not active_interventions().is_empty
 
     def forward(
         self,
@@ -163,9 +176,11 @@ class SsruStack(nn.Module):
         """
         before_B1 = past[-1] if past and self.counts else None
         x_BTD = self.dropout(self._placed(embedded_BTD, before_B1))
+        offset = int(before_B1[0, 0]) if before_B1 is not None and self._looks_by_place else 0  # of all rows alike
         cells = []
         for layer, block in enumerate(self.blocks):
-            x_BTD, cell_BD = block(x_BTD, past[layer] if past else None, sources[layer], source_allowed, real_BT)
+            before = past[layer] if past else None
+            x_BTD, cell_BD = block(x_BTD, before, sources[layer], source_allowed, real_BT, offset)
             cells.append(cell_BD)
         if self.counts:
             cells.append((_zeros(embedded_BTD) if before_B1 is None else before_B1) + embedded_BTD.shape[1])
