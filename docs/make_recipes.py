@@ -172,8 +172,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ),
     (
         "an entry of data.train, data.validation, data.test.NAME that is a list",
-        "Of node_classification and graph_classification. One that is named twice, is in two parts, is unknown or has "
-        "no label is an error with file and line.",
+        "Of node_classification and graph_classification. A node or a graph that is named twice, stands in two parts, "
+        "is unknown or has no label is an error, which names file and line.",
         MemberList,
     ),
     (

@@ -181,7 +181,7 @@ def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None
             assert tab.find("#key-wrong").count() == 0
             tab.page.fill("#api-key", "guessed")
             tab.page.press("#api-key", "Enter")
-            expect(tab.find("#key-wrong")).to_have_text("The server does not know this key.")
+            expect(tab.find("#key-wrong")).to_have_text("The server does not accept this key.")
         tab.page.fill("#api-key", "secret")
         tab.page.press("#api-key", "Enter")
         tab.page.wait_for_selector("#sentence")

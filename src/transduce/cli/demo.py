@@ -184,7 +184,7 @@ def _show_attention(console: "Console", pipeline: "Pipeline", run: Path, sentenc
     _heading(console, f"What {query} attends to: {head}")
     if not finds['"it"']:
         console.print('No head looks from "it" at animal in one sentence and at street in the other;')
-        console.print("this one is the nearest." if query == '"it"' else f"a head looks so from {query} instead.")
+        console.print("this one is the nearest." if query == '"it"' else f"one does from {query} instead.")
     console.print(_spotlights(found[query][head]))
     everywhere = [look.found for look in attention_by_head(pipeline, _sought(sentences, query))[head]]
     _say_how_often(console, everywhere)
@@ -197,13 +197,13 @@ def _show_cuts(console: "Console", pipeline: "Pipeline") -> None:
     from transduce.demo.corpus import PRONOUN_PAIR
     from transduce.demo.pronouns import kept_from
 
-    _heading(console, 'What the model writes when "it" may not look at these words, in all heads')
+    _heading(console, 'The pronoun, when no head lets "it" attend to these words')
     for question in PRONOUN_PAIR:
         adjective = question.english.split()[-1].strip(".")
         for words in ((question.antecedent,), (question.antecedent, adjective)):
             text = kept_from(pipeline, question.english, "it", words)
             console.print(f"  {', '.join(words)}: {' '.join(_pronouns(text)) or 'no pronoun'}", highlight=False)
-    console.print("A picture of attention shows where a head looks. Only a cut shows what the output depends on.")
+    console.print("Pictures of attention show where a head looks. What the output depends on, only such a cut shows.")
 
 
 def _sought(sentences: Sequence[str], query: str) -> list["Sought"]:

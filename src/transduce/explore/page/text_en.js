@@ -18,7 +18,7 @@ window.Transduce.texts = {
     empty: "Type a sentence above and press Enter.",
     "error.title": "That did not work.",
     "error.away": "The server does not answer. Is it still running?",
-    "key.wrong": "The server does not know this key.",
+    "key.wrong": "The server does not accept this key.",
     "key.label": "This server asks for a key",
     "key.use": "Use it",
     "offline.sentence": "A saved page: it holds the sentences below. New ones need the model: transduce explore.",

@@ -22,7 +22,7 @@ window.Transduce = {};
       "clear": "Clear",
       "copy": "Copy",
       "copied": "Copied.",
-      "copy.failed": "The browser allows no copying. Mark the text and copy it.",
+      "copy.failed": "The browser does not allow copying. Select the text and copy it yourself.",
       "again": "Try again",
       "counter": "{count} of {most} characters",
       "loading": "Loading …",
