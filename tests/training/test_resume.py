@@ -216,6 +216,21 @@ def test_a_finished_run_stays_as_it_is(tiny_recipe: Path, tiny_run: Path, tmp_pa
     assert sha256(run) == sha256(tiny_run)
 
 
+def test_patience_is_the_default_where_updates_would_be_many_epochs(tiny_recipe: Path, tmp_path: Path) -> None:
+    """Of a recipe that says no end: it is told, and stays ended."""
+    unended = tmp_path / "unended.toml"
+    unended.write_text(tiny_recipe.read_text(encoding="utf-8").replace("updates = 24\n", ""), encoding="utf-8")
+    idle = ("training.learning_rate=1e-12", "training.best=bleu", "training.validate_every=3")
+    run = tmp_path / "run"
+    shown = train(unended, run, *idle).shown
+    assert "epochs of this data, so training stops after 5 validations without improvement" in shown
+    assert "Training ended: no better validation in 5." in shown
+    assert updates(run)[-1] == ("validation", 18)  # BLEU 0 at update 3, no better five times
+    first = sha256(run)
+    assert "Training ended: no better validation in 5." in train(unended, run, *idle).shown
+    assert sha256(run) == first
+
+
 def test_patience_ends_training_and_stays_ended(tiny_recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     idle = ("training.learning_rate=1e-12", "training.best=bleu", "training.patience=2", "training.validate_every=3")

@@ -77,7 +77,8 @@ class TrainingConfig(Config):
     best: str = Field(default="loss")
     """The metric that selects the best checkpoint and ends patience: loss, perplexity, or one of task.metrics."""
     patience: int | None = Field(default=None, ge=1)
-    """Stop after this many validations without improvement."""
+    """Stop after this many validations without improvement. Unset: 5, where neither `updates` nor `minutes` is set and
+    the default of `updates` is more than 200 epochs of the data; otherwise any number."""
     decode_sentences: int = Field(default=500, ge=0)
     """Number of sentences to translate at each validation."""
     exposure_bias: bool | None = None

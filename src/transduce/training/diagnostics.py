@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 MANY_EPOCHS = 200  # from which a model is shown the same examples too often
+PATIENCE = 5  # validations without improvement, where nothing else ends a training of so many epochs
 CHANCE = 0.01  # words that may be expected to be never drawn
 
 
@@ -73,9 +74,9 @@ def many_epochs(updates: int, batches: int) -> list[str]:
     if batches * MANY_EPOCHS >= updates:
         return []
     return [
-        f"training.updates is not set: its default, {updates:,}, is {updates // batches:,} epochs of this data, which "
-        f"a model then knows by heart. Set it, such as training.updates={20 * batches:,} for 20 epochs; or "
-        "training.patience=10, to stop when validation gets no better."
+        f"training.updates is not set: its default, {updates:,}, is {updates // batches:,} epochs of this data, so "
+        f"training stops after {PATIENCE} validations without improvement. To decide otherwise, set training.patience, "
+        f"or training.updates, such as training.updates={20 * batches:,} for 20 epochs."
     ]
 
 

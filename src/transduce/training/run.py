@@ -37,7 +37,7 @@ from transduce.tasks.protocols import TaskData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.beginning import restore_or_start
 from transduce.training.checkpoint import Checkpoints, TrainingState
-from transduce.training.diagnostics import MANY_EPOCHS, few_draws, many_epochs
+from transduce.training.diagnostics import MANY_EPOCHS, PATIENCE, few_draws, many_epochs
 from transduce.training.display import Display
 from transduce.training.examples import examples
 from transduce.training.fine_tuning import columns_of_start
@@ -138,8 +138,7 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     trained = restore_or_start(recipe, run, task, data, trained, checkpoints, display)
     for each in few_draws(recipe.training.sampled_words, task.columns["target"].spec.size, recipe.training.updates):
         display.warn(each)
-    for each in _many_epochs(recipe, data):
-        display.warn(each)
+    patient = _patient(recipe, data, display)
     for each in task.advise(data, recipe.search):
         display.warn(each)
     note_plan(recipe, trained.progress, display, read_log(run / LOG))
@@ -147,7 +146,7 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
         from transduce.training.sharding import sharded
 
         trained = sharded(trained, recipe.training)
-    end = _train(recipe, run, task, data, trained, checkpoints, display, lower_is_better)
+    end = _train(patient, run, task, data, trained, checkpoints, display, lower_is_better)
     if trained.group.lockstep:
         from transduce.training.sharding import unsharded
 
@@ -158,14 +157,20 @@ def _train_in(run: Path, recipe: Recipe, display: Display, first: Sequence[str],
     return _finish(recipe, run, task, data, trained, checkpoints, display, end, first)
 
 
-def _many_epochs(recipe: Recipe, data: TaskData) -> list[str]:
-    """Whether the default of `training.updates` is too much for the data, where nothing else ends the training."""
+def _patient(recipe: Recipe, data: TaskData, display: Display) -> Recipe:
+    """With `PATIENCE`, which is told, where the default of `training.updates` is many epochs and nothing else ends it.
+
+    It follows from recipe and data, so a resumed training has the same.
+    """
     config = recipe.training
     if "updates" in config.model_fields_set or config.minutes is not None or config.patience is not None:
-        return []
+        return recipe
     most = config.updates * config.accumulate // MANY_EPOCHS + 1
     batches = sum(1 for _ in islice(data.batches(recipe.batch, config.seed).epoch(0), most))
-    return many_epochs(config.updates, max(1, batches // config.accumulate))
+    told = many_epochs(config.updates, max(1, batches // config.accumulate))
+    for each in told:
+        display.warn(each)
+    return recipe.model_copy(update={"training": config.model_copy(update={"patience": PATIENCE})}) if told else recipe
 
 
 def _checked(recipe: Recipe, run: Path) -> Recipe:
