@@ -1,9 +1,10 @@
-"""Texts a second through a pretrained encoder: Transduce beside transformers, the same weights, one thread each.
+"""Texts a second through a pretrained encoder, by one thread: Transduce, transformers, CTranslate2 and ONNX Runtime.
 
     python benchmarks/encoder_speed.py minilm/ --texts ../shared/data/sst2/test.tsv.gz
 
-FOLDER is an encoder of Hugging Face with tokenizer.json. Each engine cuts, reads and pools all texts, in batches of
-texts of like length, in a process of its own; they take turns. Told is the median of the rounds, and of their ratios.
+FOLDER is an encoder of Hugging Face with tokenizer.json, whose weights all of them have. Each engine cuts, reads and
+pools all texts, in batches of texts of like length, in a process of its own; they take turns. Told is the median of the
+rounds, and of their ratios.
 """
 
 import argparse
@@ -11,7 +12,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,7 +22,9 @@ from typing import Any
 from transduce.data.files import text_lines
 
 BATCH = 64
-ENGINES = ("transduce", "transformers")
+ENGINES = ("transduce", "transformers", "ctranslate2", "onnxruntime")
+Run = Callable[[list[str]], Any]
+Rows = list[list[int]]
 
 
 def main() -> None:
@@ -41,11 +46,10 @@ def main() -> None:
     for engine, rounds in found.items():
         rates = [len(texts) / each["processor"] for each in rounds]
         print(f"{engine}: {median(rates):.0f} texts a second of processor, {min(rates):.0f} to {max(rates):.0f}")
-    ratios = [
-        theirs["processor"] / ours["processor"]
-        for ours, theirs in zip(found["transduce"], found["transformers"], strict=True)
-    ]
-    print(f"transduce / transformers: {median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+    for other in ENGINES[1:]:
+        pairs = zip(found["transduce"], found[other], strict=True)
+        ratios = [theirs["processor"] / ours["processor"] for ours, theirs in pairs]
+        print(f"transduce / {other}: {median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
 
 
 def _ended(command: list[str]) -> str:
@@ -58,14 +62,14 @@ def _ended(command: list[str]) -> str:
 
 def timed(engine: str, folder: Path, texts: list[str]) -> dict[str, float]:
     """Seconds of processor and of the clock, without loading and a first batch."""
-    run = (ours if engine == "transduce" else theirs)(folder)
+    run = {"transduce": ours, "transformers": theirs, "ctranslate2": ctranslate2s, "onnxruntime": onnxs}[engine](folder)
     run(texts[:BATCH])
     processor, clock = time.process_time(), time.perf_counter()
     run(texts)
     return {"processor": time.process_time() - processor, "clock": time.perf_counter() - clock}
 
 
-def ours(folder: Path) -> Any:
+def ours(folder: Path) -> Run:
     """Transduce's predictions."""
     import transduce
 
@@ -73,25 +77,90 @@ def ours(folder: Path) -> Any:
     return lambda texts: pipeline.predict(texts, batch_size=BATCH)
 
 
-def theirs(folder: Path) -> Any:
-    """transformers' states, pooled; texts of like length together, as ours are."""
+def theirs(folder: Path) -> Run:
+    """transformers' states, pooled."""
     import torch
-    import torch.nn.functional as F
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
     torch.set_num_threads(1)
-    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder).eval()
 
     @torch.inference_mode()
+    def states(rows: Rows) -> Any:
+        id_BS, real_BS = map(torch.tensor, padded(rows))
+        return model(input_ids=id_BS, attention_mask=real_BS).last_hidden_state.numpy()
+
+    return pooling(folder, states)
+
+
+def ctranslate2s(folder: Path) -> Run:
+    """CTranslate2's, in fp32."""
+    import ctranslate2
+    import numpy as np
+
+    with tempfile.TemporaryDirectory() as made:
+        path = ctranslate2.converters.TransformersConverter(str(folder)).convert(str(Path(made) / "model"))
+        encoder = ctranslate2.Encoder(path, compute_type="float32", intra_threads=1, inter_threads=1)
+    return pooling(folder, lambda rows: np.array(encoder.forward_batch(rows).last_hidden_state))
+
+
+def onnxs(folder: Path) -> Run:
+    """ONNX Runtime's, of the model that torch exports."""
+    import onnxruntime
+    import torch
+    from transformers import AutoModel
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+
+    class States(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, id_BS: Any, real_BS: Any) -> Any:
+            return self.model(input_ids=id_BS, attention_mask=real_BS).last_hidden_state
+
+    names, free = ["input_ids", "attention_mask"], {0: "batch", 1: "places"}
+    with tempfile.TemporaryDirectory() as made:
+        path, example = Path(made) / "model.onnx", tuple(map(torch.tensor, padded([[1, 2, 3], [1]])))
+        axes = dict.fromkeys(names, free)
+        torch.onnx.export(States(), example, path, input_names=names, dynamic_axes=axes, dynamo=False)
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def states(rows: Rows) -> Any:
+        id_BS, real_BS = padded(rows)
+        return session.run(None, {"input_ids": id_BS, "attention_mask": real_BS})[0]
+
+    return pooling(folder, states)
+
+
+def padded(rows: Rows) -> tuple[Any, Any]:
+    """Ids and mask of a batch, (B, S) int64."""
+    import numpy as np
+
+    longest = max(map(len, rows))
+    fill = [(row, longest - len(row)) for row in rows]
+    ids = np.array([[*row, *[0] * missing] for row, missing in fill], np.int64)
+    return ids, np.array([[1] * len(row) + [0] * missing for row, missing in fill], np.int64)
+
+
+def pooling(folder: Path, states: Callable[[Rows], Any]) -> Run:
+    """The vectors of texts by an engine that gives states (B, S, H) of ids; texts of like length are read together."""
+    import numpy as np
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+
     def run(texts: list[str]) -> list[Any]:
         rows, found = tokenizer(texts, truncation=True)["input_ids"], []
         order = sorted(range(len(rows)), key=lambda each: len(rows[each]))
         for start in range(0, len(order), BATCH):
-            batch = tokenizer.pad(
-                {"input_ids": [rows[each] for each in order[start : start + BATCH]]}, return_tensors="pt"
-            )
-            states, mask = model(**batch).last_hidden_state, batch["attention_mask"][..., None]
-            found += F.normalize((states * mask).sum(1) / mask.sum(1), dim=-1).tolist()
+            batch = [rows[each] for each in order[start : start + BATCH]]
+            real_BS1 = padded(batch)[1][..., None]
+            sum_BH = (states(batch) * real_BS1).sum(1) / real_BS1.sum(1)
+            found += (sum_BH / np.linalg.norm(sum_BH, axis=1, keepdims=True)).tolist()
         return found
 
     return run
