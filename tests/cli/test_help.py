@@ -57,5 +57,5 @@ def test_the_defaults_of_a_server_are_those_of_its_settings() -> None:
     fields = ServeSettings.model_fields
     said = {name: found[1] for name, text in helps.items() if (found := re.search(r"By default ([\d.]*\d)\b", text))}
     assert {name: float(value) for name, value in said.items()} == {name: float(fields[name].default) for name in said}
-    numbers = {name for name in helps if name in fields and isinstance(fields[name].default, int | float)}
+    numbers = {name for name in helps if name in fields and type(fields[name].default) in {int, float}}
     assert numbers == set(said)
