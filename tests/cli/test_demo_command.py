@@ -22,6 +22,7 @@ from transduce.core.extras import installing
 from transduce.core.model_file import load_model_file
 from transduce.demo import corpus
 from transduce.demo.pronouns import Head, Look
+from transduce.site.demo_model import RECIPE
 
 TINY = [
     "model.d_model=16", "model.heads=2", "model.feed_forward=16", "training.updates=2", "training.decode_sentences=5",
@@ -135,8 +136,8 @@ def test_pronouns(french, pronouns):
 
 
 def test_the_recipe_lies_inside_the_package():
-    assert command.RECIPE.is_file()
-    assert command.RECIPE.is_relative_to(Path(str(files("transduce"))))
+    assert RECIPE.is_file()
+    assert RECIPE.is_relative_to(Path(str(files("transduce"))))
 
 
 def test_importing_the_verb_is_cheap():

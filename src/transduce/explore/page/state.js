@@ -56,6 +56,12 @@
 
   T.state = () => current;
 
+  /** More that a link keeps: names and what they are where it says nothing. */
+  T.remember = (defaults) => {
+    Object.assign(DEFAULTS, defaults);
+    current = read();
+  };
+
   /** A place of the state among so many, whatever the link said; `otherwise` where it said nothing. */
   T.place = (text, count, otherwise = 0) => {
     const place = text === "" ? otherwise : Math.floor(Number(text)) || 0;
