@@ -116,11 +116,11 @@ def test_not_a_number_is_not_written(folder: Path) -> None:
 
 
 def test_the_offline_data_is_all_that_the_page_shows(tiny_run: Path) -> None:
-    models = {"one": pipeline("transformer"), "two": pipeline("bahdanau")}
+    models = {"one": pipeline("transformer"), "two": pipeline("convolution")}
     found = json.loads(json.dumps(offline(models, [TEXT, "fi go"], tiny_run), allow_nan=False))
     named = {"version", "created_with", "models", "explorations", "live", "positions", "training", "example"}
     assert set(found) == named
-    assert list(found["live"]) == ["one"], "an RNN does not run in the page"
+    assert list(found["live"]) == ["one"], "a convolution does not run in the page"
     assert [each["name"] for each in found["models"]] == ["one", "two"]
     assert [(each["model"], each["text"]) for each in found["explorations"]] == [
         ("one", TEXT),
