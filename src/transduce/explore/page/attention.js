@@ -88,7 +88,7 @@
     return T.figure({
       name: "attention",
       title: T.choiceName(choice),
-      caption: T.say(state.show === "lines" ? "lines.caption" : captionOf(choice)),
+      caption: state.show === "lines" ? T.say("lines.caption") : T.sayOf(captionOf(choice)),
       picture:
         state.show === "lines"
           ? T.lines(area, { ...drawing, strands: strandsOf(exploration, choice, state.unit), tell: tellLines(matrix) })
