@@ -56,6 +56,17 @@
 
   T.state = () => current;
 
+  /** Whether a state has another value than the default under any of these names. */
+  T.chosenIn = (state, names) => names.some((name) => state[name] !== DEFAULTS[name]);
+
+  /** Changes the state and the link without telling anybody: what is being drawn is so already. */
+  T.settle = (patch) => {
+    const link = T.linkTo(patch);
+    current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
+    location.replace(link);
+    return current;
+  };
+
   /** A place of the state among so many, whatever the link said; `otherwise` where it said nothing. */
   T.place = (text, count, otherwise = 0) => {
     const place = text === "" ? otherwise : Math.floor(Number(text)) || 0;
