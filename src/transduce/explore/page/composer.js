@@ -289,7 +289,7 @@
     const [rows, columns] = layers[0].shape.slice(1);
     const weights = T.joined(T.meanOfLayers(layers), rows, columns, outputs.words, inputs.words);
     const width = inputs.buttons.length,
-      most = T.largest(weights) || 1;
+      most = T.darkest(weights);
     const weight = (output, input) => weights[output * width + input] / most;
     const names = (found) => found.map(([text, share]) => `${text} ${T.percent(share * most)}`).join(", ");
     point(outputs.buttons, inputs.buttons, (here, there) => weight(here, there), names);

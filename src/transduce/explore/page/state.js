@@ -14,6 +14,7 @@
     head: "mean", // a head's number from 0, or "mean"
     unit: "words", // words or tokens
     show: "matrix", // matrix or lines
+    stretch: "", // 1: the darkest colour is the largest weight that is shown, not 1
     row: "", // the query in focus
     cut: "", // connections that are cut, as kind.query.key, places of tokens, with _ between
     worth: "", // 1: show what each head is worth

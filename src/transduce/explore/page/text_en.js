@@ -250,6 +250,9 @@ window.Transduce.texts = {
     "matrix.note":
       "Point at a cell, or tap it, for its number, or walk with the arrow keys; a click, a second tap or Enter opens the row in every head.",
     "matrix.describe": "{name}: {rows} rows, {columns} columns. Strongest links: {links}.",
+    stretch: "Stretch colours",
+    "stretch.why": "The darkest colour is then the largest weight that is shown, instead of 1",
+    "stretch.now": "Stretched: the darkest is {most}, not 1.",
     "lines.role": "lines between words",
     "lines.caption": "On the left who looks, on the right what is looked at; the thicker a line, the more.",
     "lines.looks": "{word} looks at",
