@@ -67,6 +67,18 @@ def test_it_opens_where_attention_is_best_seen(visit: Open, trained_run: Path) -
     assert tab.state()["row"] == ""
 
 
+def test_words_that_were_never_seen_are_marked(visit: Open) -> None:
+    tab = visit(model="random", text="ba zzz fi 李")
+    assert tab.find(".w.unknown").all_inner_texts() == ["zzz", "李"] and "zzz, 李" in tab.text("#unknown-words")
+    assert tab.find("#unknown-output").count() == 0
+    tab.go(text="ba fi")
+    assert tab.find(".w.unknown, #unknown-words").count() == 0
+    told = """(texts) => Boolean(Transduce.unknownOutput({ target: { tokens: texts.map((text) => ({ text })) } }))"""
+    cases = {True: [["<unk>", "</s>"], ["[UNK]"]], False: [["</s>"], [], ["<unk>", "fi", "</s>"]]}
+    for expected, outputs in cases.items():
+        assert all(tab.page.evaluate(told, output) is expected for output in outputs)
+
+
 @pytest.mark.parametrize("view", ["attention", "positions"])
 def test_beside_an_error_there_is_no_translation_of_something_else(visit: Open, view: str) -> None:
     tab = visit(view=view)

@@ -184,12 +184,14 @@
         { class: scene.info.task === "parsing" ? "output small" : "output", id: "output" },
         T.verses(scene) || outputs.node,
       ),
+      T.unknownOutput(exploration),
       runnersUp(exploration),
       inputs
         ? T.html(
             "div",
             { class: "echo" },
             T.html("p", { class: "source" }, inputs.node),
+            T.unknownWords(exploration),
             linked && T.html("p", { class: "hint" }, T.sayOf("prediction.hint")),
           )
         : null,
@@ -264,7 +266,7 @@
       if (word.start > at) parts.push(letters.slice(at, word.start).join(""));
       const button = T.html(
         "span",
-        { class: "w", "data-i": i, role: "button", tabindex: i ? "-1" : "0", "aria-pressed": "false" },
+        { class: T.isUnknown(side, word) ? "w unknown" : "w", "data-i": i, role: "button", tabindex: i ? "-1" : "0", "aria-pressed": "false" },
         letters.slice(word.start, word.end).join(""),
       );
       parts.push(button);

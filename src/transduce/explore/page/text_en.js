@@ -48,6 +48,7 @@ window.Transduce.texts = {
     "prediction.target": "Words of the output",
     "prediction.hint": "Point at a word, or tap it, to see what it looks at: the mean of all cross-attention.",
     "prediction.hint.classification": "Point at the label, or tap it, to see which words attention pooling read for it.",
+    "prediction.hint.extractive_qa": "Point at the answer, or tap it, to see where it may begin and end.",
     "prediction.said": "Output: {text}",
     "prediction.empty": "(nothing)",
     "prediction.probability": "probability {p}",
@@ -56,6 +57,9 @@ window.Transduce.texts = {
     "prediction.whole": "The whole text, sentence by sentence: choose the one to look at",
     "prediction.sentence": "Sentence {n} of {count}: {text}",
     "prediction.cut": "cut off at the length limit",
+
+    "unknown.words": "Never seen in training, or in part: {words}. The model reads them as its token for what is unknown.",
+    "unknown.output": "The output is nothing but tokens for unknown words: the model has no word for it.",
 
     "views.label": "Views",
     "view.attention": "Attention",

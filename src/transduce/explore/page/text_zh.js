@@ -48,6 +48,7 @@ window.Transduce.texts = {
     "prediction.target": "输出中的词",
     "prediction.hint": "指向或轻点一个词，查看它关注哪些词（所有交叉注意力的平均）。",
     "prediction.hint.classification": "指向或轻点标签，查看注意力池化为它读取了哪些词。",
+    "prediction.hint.extractive_qa": "指向或轻点答案，查看它可能的起点和终点。",
     "prediction.said": "输出：{text}",
     "prediction.empty": "（空）",
     "prediction.probability": "概率 {p}",
@@ -56,6 +57,9 @@ window.Transduce.texts = {
     "prediction.whole": "全文（逐句）：选择要查看的句子",
     "prediction.sentence": "第 {n} 句，共 {count} 句：{text}",
     "prediction.cut": "达到长度上限，输出被截断",
+
+    "unknown.words": "训练中从未出现（或部分未出现）的词：{words}。模型把它们读作未知词元。",
+    "unknown.output": "输出全是未知词元：模型的词表中没有可用的词。",
 
     "views.label": "视图",
     "view.attention": "注意力",
