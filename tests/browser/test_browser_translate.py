@@ -295,6 +295,27 @@ def test_links_lead_to_the_explorer_and_the_api(visit: Open, server: Server) -> 
     assert tab.page.evaluate("fetch('favicon.ico').then((answer) => answer.ok)")
 
 
+def test_old_links_of_the_explorer_lead_to_where_it_is(visit: Open, server: Server) -> None:
+    tab = visit(view="beam", text="ba%20be", lang="zh")
+    expect(tab.page).to_have_title("explorer")
+    assert tab.page.url == f"{server.address}/explore#view=beam&text=ba%20be&lang=zh"
+    tab.close()
+    tab = visit(**{"from": "en", "lang": "en"})
+    tab.page.evaluate("location.hash = 'text'")  # as the link that skips to the text
+    tab.page.wait_for_timeout(200)
+    assert tab.text("h1") == "Translate"
+    tab.page.evaluate("location.hash = 'layer=mean'")
+    expect(tab.page).to_have_title("explorer")
+
+
+def test_where_no_explorer_is_old_links_say_so(browser: Browser, models: list[Path]) -> None:
+    with serving(models) as running, visiting(browser, f"{running.address}/") as tab:
+        at(tab, view="beam", text="ba")
+        expect(tab.find("#status")).to_contain_text("link of the explorer, which this server does not show")
+        tab.find("#text").fill(TWO)
+        shows(tab, translated(running, TWO))
+
+
 def test_what_a_model_writes_is_shown_as_text(visit: Open) -> None:
     tab = visit()
     hostile = "<img src=x onerror=alert(1)>"

@@ -39,7 +39,8 @@ def test_a_translator_is_shown_with_its_languages_and_limits(served_file: Path, 
     with serving(models, page=EXPLORER, characters=777, api_key="k") as running:
         answer = running.client.get("/")
     assert answer.status_code == 200
-    assert told(answer.text) == {"pairs": [["de", ["en"]], ["en", ["de"]]], "characters": 777, "key": True}
+    pairs = [["de", ["en"]], ["en", ["de"]]]
+    assert told(answer.text) == {"pairs": pairs, "characters": 777, "key": True, "explore": True}
     assert 'href="explore"' in answer.text
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")

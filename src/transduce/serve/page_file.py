@@ -30,7 +30,7 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
 @lru_cache(maxsize=4)
 def _page(pairs: tuple[tuple[str, tuple[str, ...]], ...], characters: int, key: bool, explorer: bool) -> str:
     """Written anew only when a model with other languages was loaded."""
-    data = {"pairs": pairs, "characters": characters, "key": key}
+    data = {"pairs": pairs, "characters": characters, "key": key, "explore": explorer}
     return self_contained(FOLDER / "index.html.jinja", data=data, explorer=explorer)
 
 

@@ -4,7 +4,8 @@
   const PAUSE = 300; // milliseconds after the last key
   const place = (id) => document.getElementById(id);
   const [text, output, from, to, key] = ["text", "output", "from", "to", "key"].map(place);
-  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one. */
+  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one; explore: whether
+      the explorer is at /explore. */
   T.data = JSON.parse(place("data").textContent);
   const targets = new Map(T.data.pairs);
   let timer = 0,
@@ -136,6 +137,13 @@
     return done;
   }
 
+  /** Links of the explorer from when it was at this address lead to where it is now. */
+  function forward() {
+    if (!T.ofExplorer(location.hash)) return;
+    if (T.data.explore) location.replace(`explore${location.hash}`);
+    else status("explore.hidden", {}, true);
+  }
+
   const listen = (id, event, act) => place(id).addEventListener(event, act);
   listen("text", "input", (event) => event.isComposing || changed());
   listen("text", "compositionend", () => changed());
@@ -162,10 +170,11 @@
   listen("theme", "click", () => (T.go({ theme: isDark() ? "light" : "dark" }), frame()));
   listen("language", "click", () => (T.go({ lang: T.language() === "en" ? "zh" : "en" }), frame()));
   dark.addEventListener("change", frame);
-  addEventListener("hashchange", frame);
+  addEventListener("hashchange", () => (frame(), forward()));
 
   place("key-row").hidden = !T.data.key;
   frame();
   show("");
   changed(0); // a browser may have kept the text
+  forward();
 })(window.Transduce);
