@@ -29,6 +29,9 @@
     place("copy").disabled = !words;
   }
 
+  const framed = []; // what else is written in the page's language
+  T.onFrame = (write) => (framed.push(write), write());
+
   /** Everything in the page's language. */
   function frame() {
     document.documentElement.lang = T.say("tag");
@@ -44,6 +47,7 @@
     place("status").textContent = shown[0] && T.say(...shown);
     offer(from, [...targets.keys()], from.value || T.state().from);
     languages(to.value || T.state().to);
+    for (const write of framed) write();
   }
 
   function offer(select, codes, chosen) {
