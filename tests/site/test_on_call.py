@@ -27,16 +27,17 @@ main()
 def test_explore_without_a_model_serves_the_pages(run, tmp_path):
     command = [sys.executable, "-c", SCRIPT, str(run), "explore", "--no-browser"]
     environment = {**os.environ, "TRANSDUCE_CACHE": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as done:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as served:
         told = ""
-        while "Ctrl-C" not in told and (line := done.stdout.readline()):
+        while "Ctrl-C" not in told and (line := served.stdout.readline()):
             told += line
         address = re.search(r"http://127\.0\.0\.1:\d+", told)[0]
         for path in ("/", "/en/it.html", "/zh/it.html", "/assets/model.js"):
             with urllib.request.urlopen(address + path, timeout=60) as answer:
                 assert answer.status == 200
-        done.send_signal(signal.SIGINT)
-        assert done.wait(60) == 0 or done.returncode == -signal.SIGINT
+        served.send_signal(signal.SIGINT)
+        assert served.wait(60) == 0 or served.returncode == -signal.SIGINT
     assert "trained first" not in told
 
 

@@ -29,7 +29,7 @@ ASSETS = {
     "text_en": r"text_(\w+_)?en",
     "text_zh": r"text_(\w+_)?zh",
     "engines": r"engine/(recurrent|ctc)",
-    "drawings": r"sound|spectrogram|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading|word_flow|boxes",
+    "drawings": r"sound|spectr|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading|word_flow|boxes",
     "views": r"overview|worth|cuts|row|probabilities|beam|formula|steps|masks|positions|chart|vendor/d3-hierarchy",
     "explorer": r"",
 }
