@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 
 from transduce.core.printable import quoted
 from transduce.data.files import suffix_of, text_lines
+from transduce.data.formats import format_of
+from transduce.data.formats.json import Json
 from transduce.data.formats.jsonl import Jsonl
 from transduce.data.labelled_columns import LONGEST_LABEL, LOOKED_AT, SHOWN, are_few
 from transduce.data.structures.label_schemes import scheme_of
 from transduce.data.structures.tagged_rows import DOCUMENT, LABELS, SPANS
+from transduce.data.structures.tagged_tables import listed, tagged_columns
 from transduce.data.tagged import FORMATS, SUFFIXES
 
-OBJECTS = tuple(suffix for suffix, name in FORMATS.items() if name == "jsonl")
+OBJECTS = tuple(suffix for suffix, name in FORMATS.items() if name in ("jsonl", "json"))
+TABLES = (*(suffix for suffix, name in FORMATS.items() if name == "table"), ".tsv", ".tab")
 TEXTS = (".txt", ".tsv", ".tab", "")
 TOKENS = ("tokens", "words")
 MOST = 0.9  # of the objects have words with labels, from which the others are mistakes
@@ -38,8 +42,30 @@ def looked_at(path: Path) -> TaggedShape | None:
     if suffix in SUFFIXES:
         return TaggedShape(f"its name ends in {suffix}")
     if suffix in OBJECTS:
-        return _of_objects([each.value for each in islice(Jsonl().objects(path), LOOKED_AT)])
+        objects = (Json() if FORMATS[suffix] == "json" else Jsonl()).objects(path)
+        return _of_objects([each.value for each in islice(objects, LOOKED_AT)])
+    if suffix in TABLES and (found := _of_table(path)):
+        return found
     return _of_lines(list(islice(text_lines(path), LOOKED_AT))) if suffix in TEXTS else None
+
+
+def _of_table(path: Path) -> TaggedShape | None:
+    """By the names of its columns, and where a row is a text, by its words being as many as its labels."""
+    format = format_of(path)
+    if not format.header(path) and not format.keyed():
+        return None
+    names = [str(each) for each in format.columns(path)]
+    columns = tagged_columns(names)
+    if columns is None:
+        return None
+    rows = islice(format.rows(path, [columns.word, columns.label]), LOOKED_AT)
+    counts = [(len(listed(words)), len(listed(labels))) for _, (words, labels) in rows]
+    alike = sum(words == labels for words, labels in counts)
+    several = sum(words > 1 for words, _ in counts)
+    if alike < MOST * len(counts) or (several == 0) != (columns.sentence is not None):
+        return None
+    named = [each for each in columns if each]
+    return TaggedShape(f"it has the columns {quoted(named, len(named))}", "table" if suffix_of(path) in TEXTS else None)
 
 
 def _of_objects(objects: Sequence[Any]) -> TaggedShape | None:
