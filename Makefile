@@ -10,17 +10,17 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo site test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
+.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs site clean
 DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
 	@echo "make demo    train the built-in corpus and show the result (a few minutes)"
-	@echo "make site    write the notes as pages that one can touch, to site/"
 	@echo "make test    run the quick tests; make test-all the slow ones too; make test-variants as other processors would"
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
+	@echo "make site    write the notes as pages that one can touch, and the documentation, to site/; open site/index.html"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
 	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
@@ -28,18 +28,14 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
+$(VENV)/.installed-%: pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Transduce needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
-	@touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$*]"
+	@touch $@
 
 demo: $(STAMP)
 	$(BIN)/transduce demo
-
-# The notes as pages, in site/. Their model is that of the demo, which is trained where it is missing.
-site: $(STAMP)
-	$(BIN)/python -m transduce.site site
 
 # tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
 # made once, as one worker runs them all.
@@ -67,7 +63,15 @@ mutants: $(STAMP)
 
 # What pages promise: links and anchors, code, generated tables, notebooks.
 docs: $(STAMP)
-	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/api/test_public_names.py
+	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/test_docs_site.py tests/api/test_public_names.py
+
+# The notes as pages, whose model is that of the demo, trained where it is missing; and the documentation, which needs the
+# extra `docs`, whatever EXTRAS are.
+SITE ?= site
+site: $(VENV)/.installed-docs
+	$(BIN)/python -m transduce.site $(SITE)
+	$(BIN)/python docs/make_site.py $(SITE)
+	$(BIN)/python docs/check_site.py $(SITE)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -110,4 +114,4 @@ bare-install:
 	$(PYTHON) benchmarks/bare_install.py dist/*.whl
 
 clean:
-	rm -rf dist $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist site $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache
