@@ -29,11 +29,13 @@ class TaggedShape(NamedTuple):
     """How a file holds words with labels.
 
     why: what says so. format: of the file where its name does not say it. raw: labels are of characters of raw text.
+    named: columns for words, labels and sentences say it, which no other table has.
     """
 
     why: str
     format: str | None = None
     raw: bool = False
+    named: bool = False
 
 
 def looked_at(path: Path) -> TaggedShape | None:
@@ -59,13 +61,17 @@ def _of_table(path: Path) -> TaggedShape | None:
     if columns is None:
         return None
     rows = islice(format.rows(path, [columns.word, columns.label]), LOOKED_AT)
-    counts = [(len(listed(words)), len(listed(labels))) for _, (words, labels) in rows]
-    alike = sum(words == labels for words, labels in counts)
-    several = sum(words > 1 for words, _ in counts)
-    if alike < MOST * len(counts) or (several == 0) != (columns.sentence is not None):
+    cells = [(listed(words), listed(labels)) for _, (words, labels) in rows]
+    alike = sum(len(words) == len(labels) for words, labels in cells)
+    several = sum(len(words) > 1 for words, _ in cells)
+    if alike < MOST * len(cells) or (several == 0) != (columns.sentence is not None):
+        return None
+    if not _are_labels([label for _, labels in cells for label in labels]):
         return None
     named = [each for each in columns if each]
-    return TaggedShape(f"it has the columns {quoted(named, len(named))}", "table" if suffix_of(path) in TEXTS else None)
+    format_name = "table" if suffix_of(path) in TEXTS else None
+    why = f"it has the columns {quoted(named, len(named))}"
+    return TaggedShape(why, format_name, named=columns.sentence is not None)
 
 
 def _of_objects(objects: Sequence[Any]) -> TaggedShape | None:
@@ -112,6 +118,10 @@ def _of_lines(lines: Sequence[str]) -> TaggedShape | None:
     return _of_columns([cells[0] for cells in words], [cells[-1] for cells in words])
 
 
+def _are_labels(found: Sequence[str]) -> bool:
+    return scheme_of(set(found)) != "none" or are_few(found)
+
+
 def _cells(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else line.split()
 
@@ -121,7 +131,7 @@ def _of_columns(words: Sequence[str], labels: Sequence[str]) -> TaggedShape | No
     letters = sum(any(map(str.isalpha, each)) for each in words)
     if any(len(each.split()) != 1 for each in (*words, *different)) or letters <= len(words) / 2:
         return None
-    if scheme_of(different) == "none" and not are_few(labels):
+    if not _are_labels(labels):
         return None
     why = f"its lines are words, and {len(different):,} labels ({quoted(different, SHOWN, LONGEST_LABEL)})"
     return TaggedShape(f"{why}, with empty lines between texts")

@@ -134,7 +134,9 @@ def json_rows(
     label: str | None = None,
     format: Jsonl | None = None,
 ) -> Iterator[TaggedRow]:
-    """The rows of a .jsonl, or of another format of objects: tokens with their labels, as lists or with spaces between; or a text with spans.
+    """The rows of a .jsonl, or of another format of objects.
+
+    Each has tokens with their labels, as lists or with spaces between; or a text with spans.
 
     Args:
         unit: how texts are cut into words; see `unit_bounds`.

@@ -47,7 +47,7 @@ def recognise(named: Named) -> Recognised | None:
         found = looked_at(path) if path else None
     except InputError:  # which the planner of pairs tells
         return None
-    return Recognised(f"words with labels, as {found.why}") if found else None
+    return Recognised(f"words with labels, as {found.why}", sure=found.named) if found else None
 
 
 def _may_be_tagged(path: Path) -> bool:
@@ -67,8 +67,8 @@ def tagged_inputs(named: Named) -> Inputs:
         lasting_file(named.source)
         raise InputError(
             f"{named.source}: expected words with labels: .conll, .bio, .iob, .conllu, .jsonl, .csv with columns such "
-            "as sentence, word and tag, or .txt and .tsv with a word and its label a line; or a folder with train.conll "
-            "or such."
+            "as sentence, word and tag, or .txt and .tsv with a word and its label a line; or a folder with "
+            "train.conll or such."
         )
     lasting_file(path)
     shape = looked_at(path)
