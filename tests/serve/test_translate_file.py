@@ -147,8 +147,7 @@ def test_a_wide_line_is_broken_where_it_is_most_equal(text: str) -> None:
         for place in range(1, len(text))
         if (
             text[place] == " "
-            or all(each in "你好。，" for each in text[place - 1 : place + 1])
-            and text[place] in "你好"
+            or (all(each in "你好。，" for each in text[place - 1 : place + 1]) and text[place] in "你好")
         )
         and text[:place].rfind("<") <= text[:place].rfind(">")
     ]
