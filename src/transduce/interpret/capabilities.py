@@ -10,6 +10,7 @@ from transduce.attention.interventions import can_change
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.speech.filterbank import SHIFT
+from transduce.inference.example_texts import example_texts
 from transduce.inference.line_marks import LineMarks
 from transduce.interpret.drawings import drawing_name
 from transduce.interpret.layers import attending
@@ -19,7 +20,6 @@ from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import Task
 
 NO_POSITIONS = "none"
-EXAMPLES, LONGEST = 16, 2000  # sentences, characters of one: a model file may hold anything
 
 
 def described(
@@ -58,7 +58,7 @@ def described(
             "drawing": drawing_name(model, task),
             "alone": task.drawn_alone,
         },
-        "examples": _examples(provenance.get("examples")),
+        "examples": example_texts(provenance),
         "accepts_audio": _accepts_audio(task),
         "generates": _generates(task, recipe),
     }
@@ -86,10 +86,3 @@ def _generates(task: Task, recipe: Recipe) -> dict[str, Any] | None:
 def _positions(model: Mapping[str, Any]) -> str:
     """The kind of positions that the model reads; a recurrent encoder has none."""
     return NO_POSITIONS if model.get("encoder") == "recurrent" else str(model.get("positions", NO_POSITIONS))
-
-
-def _examples(found: Any) -> list[str]:
-    """The example sentences of a model file that can be shown; older files have none."""
-    texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
-    whole = [text for text in texts if text.encode(errors="ignore").decode() == text]  # no half of a surrogate pair
-    return [text for text in whole if text.strip() and len(text) <= LONGEST][:EXAMPLES]

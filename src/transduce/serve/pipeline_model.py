@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from transduce.data.columns import Column
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.example_texts import example_texts
 from transduce.inference.generates import generating
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
@@ -76,6 +77,10 @@ class PipelineModel:
     def accepts_audio(self) -> bool:
         source = self.pipeline.task.columns.get("source")
         return source is not None and source.is_sound
+
+    @property
+    def examples(self) -> Sequence[str]:
+        return example_texts(getattr(self.pipeline, "provenance", {}))  # folders of CTranslate2 hold none
 
     @property
     def attends(self) -> bool:
