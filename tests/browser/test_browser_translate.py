@@ -18,6 +18,7 @@ from visiting import Visit, visiting
 from random_models import model_file, translator
 from served import Gate, Server, serving
 from transduce.core.model_file import save_model_file
+from transduce.serve.served_model import ModelUse
 
 Open = Callable[..., Visit]
 TWO = "ba be bi. Ka le mo."
@@ -295,6 +296,81 @@ def test_links_lead_to_the_explorer_and_the_api(visit: Open, server: Server) -> 
     assert tab.page.evaluate("fetch('favicon.ico').then((answer) => answer.ok)")
 
 
+def alternatives(server: Server, text: str, word: str, start: int, **more: Any) -> list[dict[str, Any]]:
+    """As the server says them without the page."""
+    asked = {"q": text, "source": "de", "target": "en", "start": start, "end": start + len(word), **more}
+    found: list[dict[str, Any]] = server.post("/v1/alternatives", **asked).json()["alternatives"]
+    return found
+
+
+def test_a_click_on_a_word_lists_others_and_a_choice_is_searched_on_from(visit: Open, server: Server) -> None:
+    tab = visit()
+    lines = ["😀 Ka le mo. ba be bi.", "", "Ka le mo."]
+    tab.find("#text").fill("\n".join(lines))
+    first, last = translated(server, lines[0]), translated(server, lines[2])
+    shows(tab, f"{first}\n\n{last}")
+    words = tab.find("#output .word")
+    word = words.nth(1).inner_text()
+    start = len(first.split()[0]) + 1
+    assert first[start:].startswith(word)
+    found = alternatives(server, lines[0], word, start)
+    words.nth(1).click()
+    offers = tab.find("#alternatives-list button")
+    expect(offers).to_have_text([each["word"] for each in found])
+    expect(tab.find("#alternatives-title")).to_have_text(f"Instead of “{word}”")
+    links = server.post(
+        "/v1/alternatives", q=lines[0], source="de", target="en", start=start, end=start + len(word)
+    ).json()["links"]
+    marked = [lines[0][each["start"] : each["end"]] for each in links]
+    assert tab.find("#source-line mark").all_inner_texts() == marked
+    expect(offers.first).to_be_focused()
+    check(tab, "other words")
+    offers.nth(1).click()
+    shows(tab, f"{found[1]['translatedText']}\n\n{last}")
+    expect(tab.find("#alternatives")).to_be_hidden()
+    again = found[1]["translatedText"].split()[2]
+    start = len(" ".join(found[1]["translatedText"].split()[:2])) + 1
+    expected = alternatives(server, lines[0], again, start, outputs=found[1]["outputs"])
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("Enter")
+    expect(offers).to_have_text([each["word"] for each in expected])
+    tab.page.keyboard.press("Escape")
+    expect(tab.find("#alternatives")).to_be_hidden()
+    assert tab.page.evaluate("document.activeElement.textContent") == again
+    tab.find("#text").fill("ba")
+    shows(tab, translated(server, "ba"))
+    expect(tab.find("#alternatives")).to_be_hidden()
+
+
+def test_loading_and_refusals_of_other_words_are_said(visit: Open, server: Server) -> None:
+    tab = visit(lang="zh", theme="dark")
+    tab.find("#text").fill(TWO)
+    shows(tab, translated(server, TWO))
+    waiting: list[Route] = []
+    tab.page.route("**/v1/alternatives", lambda route: waiting.append(route))  # noqa: PLW0108
+    tab.find("#output .word").first.click()
+    expect(tab.find("#alternatives-status")).to_have_text("正在加载可查看模型内部的组件…")
+    check(tab, "loading")
+    with tab.refusals():
+        waiting[0].fulfill(status=429, headers={"retry-after": "7"}, json={"error": "full"})
+        expect(tab.find("#alternatives-status")).to_have_text("服务器繁忙，请在 7 秒后重试。")
+    tab.page.unroute("**/v1/alternatives")
+    tab.find("#alternatives-close").click()
+    tab.page.keyboard.press("Enter")
+    expect(tab.find("#alternatives-status")).to_have_text("请选择一个词，译文将从该词起重新生成。")
+
+
+def test_with_the_kernels_alone_words_are_text(browser: Browser, models: list[Path]) -> None:
+    with (
+        serving(models, use=ModelUse(engine="kernels")) as running,
+        visiting(browser, f"{running.address}/") as tab,
+    ):
+        at(tab)
+        tab.find("#text").fill(TWO)
+        shows(tab, translated(running, TWO))
+        assert tab.find("#output .word").count() == 0
+
+
 def test_a_file_is_translated_and_saved_under_its_language(visit: Open, server: Server, tmp_path: Path) -> None:
     tab = visit()
     film = "1\n00:00:01,000 --> 00:00:02,000\nba be\n"
@@ -375,4 +451,4 @@ def test_what_a_model_writes_is_shown_as_text(visit: Open) -> None:
     tab.page.route("**/translate", lambda route: route.fulfill(json={"translatedText": hostile}))
     tab.find("#text").fill("ba")
     shows(tab, hostile)
-    assert tab.find("#output *").count() == 0
+    assert tab.find("#output :not(.word)").count() == 0

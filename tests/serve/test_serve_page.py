@@ -43,7 +43,7 @@ def test_a_translator_is_shown_with_its_languages_and_limits(served_file: Path, 
     pairs = [["de", ["en"]], ["en", ["de"]]]
     data = told(answer.text)
     assert data.pop("files") == [*FORMATS]
-    assert data == {"pairs": pairs, "characters": 777, "key": True, "explore": True}
+    assert data == {"pairs": pairs, "characters": 777, "key": True, "explore": True, "attends": True}
     assert 'href="explore"' in answer.text
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")

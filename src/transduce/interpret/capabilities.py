@@ -10,7 +10,7 @@ from transduce.attention.interventions import can_change
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.speech.filterbank import SHIFT
-from transduce.data.speech.uploads import DATA
+from transduce.inference.example_texts import example_texts
 from transduce.inference.line_marks import LineMarks
 from transduce.interpret.drawings import drawing_name
 from transduce.interpret.layers import Attends, attending
@@ -20,8 +20,7 @@ from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import Task
 
 NO_POSITIONS = "none"
-EXAMPLES, LONGEST = 16, 2000  # sentences, characters of one: a model file may hold anything
-SOUND, ROWS = 200_000, 100_000  # characters of a recording; rows of attention weights
+ROWS = 100_000  # of attention weights
 
 
 def described(
@@ -61,7 +60,7 @@ def described(
             "drawing": drawing_name(model, task),
             "alone": task.drawn_alone,
         },
-        "examples": _examples(provenance.get("examples"), isinstance(task.columns.get("source"), Frames)),
+        "examples": example_texts(provenance, isinstance(task.columns.get("source"), Frames)),
         "opening": _opening(provenance.get("opening"), parts),
         "accepts_audio": _accepts_audio(task),
         "generates": _generates(task, recipe),
@@ -90,15 +89,6 @@ def _generates(task: Task, recipe: Recipe) -> dict[str, Any] | None:
 def _positions(model: Mapping[str, Any]) -> str:
     """The kind of positions that the model reads; a recurrent encoder has none."""
     return NO_POSITIONS if model.get("encoder") == "recurrent" else str(model.get("positions", NO_POSITIONS))
-
-
-def _examples(found: Any, sound: bool) -> list[str]:
-    """The examples of a model file that can be shown; older files have none. Those of speech are data: URLs."""
-    texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
-    whole = [text for text in texts if text.encode(errors="ignore").decode() == text]  # no half of a surrogate pair
-    longest = SOUND if sound else LONGEST
-    fitting = [text for text in whole if text.strip() and len(text) <= longest and text.startswith(DATA) is sound]
-    return fitting[:EXAMPLES]
 
 
 def _opening(found: Any, parts: Sequence[Attends]) -> dict[str, Any] | None:

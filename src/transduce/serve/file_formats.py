@@ -10,11 +10,12 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 
 from transduce.core.errors import InputError
+from transduce.inference.sentences import joined_lines
 from transduce.serve.markup import Document, Link, Piece
 from transduce.serve.subtitles import WIDTH, width
 
@@ -90,12 +91,7 @@ def _spoken(text: str) -> list[str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and all(map(SPEAKER.match, lines)):
         return lines
-    return ["".join([*lines[:1], *(_space(one, other) + other for one, other in pairwise(lines))])]
-
-
-def _space(one: str, other: str) -> str:
-    """What stands between two lines that become one: nothing in Chinese and Japanese."""
-    return "" if _wide(one[-1]) and _wide(other[0]) else " "
+    return [joined_lines(lines)]
 
 
 def _wide(character: str) -> bool:

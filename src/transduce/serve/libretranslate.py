@@ -127,13 +127,18 @@ def _problem(detail: Any) -> str:
 
 
 @dataclass
-class _Text:
+class CutText:
     """One q: its segments as works, and how their answers become its translation."""
 
     source: str
     works: list[WorkItem]
     cut: list[Segment]
     document: Translatable | None = None
+
+    @property
+    def segments(self) -> list[str]:
+        """What is translated, piece by piece, without tags before it."""
+        return [self.source[start:end] for start, end in self.cut]
 
     def translation(self, answers: Sequence[Answer], rank: int = 0) -> str:
         """The text with every segment replaced by its output of this rank, or its last where it has fewer."""
@@ -171,10 +176,11 @@ async def translated(
     """
     listed = [asked.q] if isinstance(asked.q, str) else asked.q
     service.check_lengths(listed)
-    asked = _with_known_codes(service, asked)
-    model = _model(service, asked)
+    asked, model = model_of(service, asked)
     ask = _ask(service, model, asked.alternatives)
-    texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, asked, parse) for text in listed])
+    texts = await service.prepared(
+        request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed]
+    )
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
     best, others = await service.run_in_thread(lambda: _translations(found, asked.alternatives))
@@ -188,7 +194,7 @@ async def translated(
 
 
 def _translations(
-    found: Sequence[tuple[_Text, Sequence[Answer]]], alternatives: int
+    found: Sequence[tuple[CutText, Sequence[Answer]]], alternatives: int
 ) -> tuple[list[str], list[list[str]]]:
     """The best translation of each text, and its further ones."""
     ranks = range(1, alternatives + 1)
@@ -203,6 +209,16 @@ def _with_known_codes(service: Service, asked: TranslateRequest) -> TranslateReq
     source = asked.source if asked.source == "auto" else matching(asked.source, [each.source for each in pairs])
     target = matching(asked.target, [code for each in pairs for code in each.targets])
     return asked.model_copy(update={"source": source, "target": target})
+
+
+def model_of(service: Service, asked: TranslateRequest) -> tuple[TranslateRequest, Loaded]:
+    """The request with the codes of languages that the models' recipes have, and the model that answers it.
+
+    Raises:
+        InputError: no model translates so.
+    """
+    asked = _with_known_codes(service, asked)
+    return asked, _model(service, asked)
 
 
 def _model(service: Service, asked: TranslateRequest) -> Loaded:
@@ -228,9 +244,20 @@ def _ask(service: Service, model: Loaded, alternatives: int) -> SearchOptions:
     return SearchOptions((("nbest", alternatives + 1),))
 
 
-def _cut(
-    service: Service, model: Loaded, ask: SearchOptions, text: str, asked: TranslateRequest, parse: Parse | None
-) -> _Text:
+def cut_text(
+    service: Service,
+    model: Loaded,
+    text: str,
+    asked: TranslateRequest,
+    parse: Parse | None = None,
+    ask: SearchOptions = SearchOptions(),  # noqa: B008
+) -> CutText:
+    """A text as works of the model, one for each segment that it reads by itself.
+
+    Args:
+        parse: what takes the text apart; None = it is text from the first to the last character.
+        ask: how each is searched; by default as the recipe says.
+    """
     served, limit = model.served, service.settings.sentences_above
     apart = served.splits(asked.split)
 
@@ -246,7 +273,7 @@ def _cut(
     if parse is not None:
         document = parse(text, whole, model.source)
         works = [work(piece.text, bool(piece.tags)) for piece in document.pieces]
-        return _Text(text, works, [], document)
+        return CutText(text, works, [], document)
     found = segments(text, whole, language=model.source)
     cut = [each for each in found if has_letters_or_digits(text[each.start : each.end])]
-    return _Text(text, [work(text[first:last]) for first, last in cut], cut)
+    return CutText(text, [work(text[first:last]) for first, last in cut], cut)

@@ -5,7 +5,7 @@
   const place = (id) => document.getElementById(id);
   const [text, output, from, to, key] = ["text", "output", "from", "to", "key"].map(place);
   /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one; explore: whether
-      the explorer is at /explore. */
+      the explorer is at /explore; files: endings of names; attends: whether other words can be looked for. */
   T.data = JSON.parse(place("data").textContent);
   const targets = new Map(T.data.pairs);
   let timer = 0,
@@ -23,9 +23,12 @@
     place("again").hidden = !again;
   }
 
-  function show(words) {
-    output.textContent = words;
+  /** complete: whether nothing more comes, so that other words can be looked for. */
+  function show(words, complete = false) {
     output.lang = to.value === "und" ? "" : to.value;
+    T.forgetChoices();
+    if (complete && T.data.attends) T.showWords(words);
+    else output.textContent = words;
     place("copy").disabled = !words;
   }
 
@@ -98,9 +101,10 @@
     output.setAttribute("aria-busy", "true");
     try {
       const grown = (words) => !signal.aborted && show(words);
-      await T.translate(text.value, from.value, to.value, key.value, signal, grown);
+      const whole = await T.translate(text.value, from.value, to.value, key.value, signal, grown);
       if (signal.aborted) return;
       answered = true;
+      show(whole, true);
       status();
     } catch (error) {
       if (signal.aborted) return;
@@ -178,7 +182,9 @@
 
   place("key-row").hidden = !T.data.key;
   frame();
-  show("");
-  changed(0); // a browser may have kept the text
-  forward();
+  T.start = () => {
+    show("");
+    changed(0); // a browser may have kept the text
+    forward();
+  };
 })(window.Transduce);

@@ -41,16 +41,19 @@
   async function translated(q, source, target, key, signal) {
     const body = JSON.stringify({ q, source, target });
     if (!kept.has(body)) {
-      const answer = await asked(body, key, signal);
+      const answer = await asked(url, body, key, signal);
       kept.set(body, answer.translatedText);
       if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
     }
     return kept.get(body);
   }
 
-  async function asked(body, key, signal) {
+  /** Other words in a place of a translation; see /v1/alternatives. Raises Refused. */
+  T.alternatives = (values, key, signal) => asked(place("v1/alternatives"), JSON.stringify(values), key, signal);
+
+  async function asked(address, body, key, signal) {
     const headers = { "content-type": "application/json" };
-    return (await answered(url, { method: "POST", headers, body, signal }, key)).json();
+    return (await answered(address, { method: "POST", headers, body, signal }, key)).json();
   }
 
   /** The translation of a file, as a blob. Raises Refused. */
