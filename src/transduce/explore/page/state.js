@@ -69,7 +69,7 @@
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
     if (link !== (location.hash || "#")) {
-      if (quiet) location.replace(link);
+      if (quiet) location.replace(location.href.split("#")[0] + link); // in a notebook's frame "#" alone is the notebook
       else location.hash = link;
     }
     for (const tell of listeners) tell(current, before);
