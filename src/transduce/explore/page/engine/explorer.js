@@ -36,30 +36,58 @@
       const column = (side) => file.columns[side] && E.column(file.columns[side], tokenizers[side] ?? tokenizers.joint);
       this.source = this.model.alone ? null : column("source");
       this.target = column("target");
+      const { single = file.config.tokenizer?.kind !== "character" } = file.provenance.sentences ?? {};
+      this.splits = single && this.source !== null;
+      this.language = file.config.task?.source ?? "";
     }
 
     /** What an explorer's server answers for a text. beam: its width; changes: interventions, as E.weighed takes them;
-        forced: ids that the output begins with; target: ids that are looked at in the place of an output. */
-    explore(text, { beam, changes, forced = [], target } = {}) {
+        forced: ids that the output begins with; target: ids that are looked at in the place of an output; sentence:
+        the number of the one that is looked at, of a text of several, from 0. */
+    explore(text, { beam, changes, forced = [], target, sentence = 0 } = {}) {
       if (!text.trim()) throw new Error("text: expected a sentence; this one is empty.");
       const method = this.model.atOnce ? "ctc" : "beam";
       const settings = { ...this.settings, ...(beam ? { method, beam } : {}) };
+      const whole = forced.length || target ? null : this.whole(text, sentence, settings, changes);
+      const one = whole ? whole.sentences[whole.sentence].text : text;
       if (settings.method === method) settings.nbest = settings.beam;
-      return this.source
-        ? this.translated(text, settings, changes, forced, target)
-        : this.continued(text, settings, changes, forced);
+      const found = this.source
+        ? this.translated(one, settings, changes, forced, target)
+        : this.continued(one, settings, changes, forced);
+      return { ...found, whole };
+    }
+
+    /** The outputs of all sentences of a text, and their places in the whole output; null for one sentence. */
+    whole(text, sentence, settings, changes) {
+      if (!this.splits) return null;
+      const tags = E.leadingTags(this.source.tokenizer, text);
+      const plain = text.slice(tags.length);
+      const cut = E.sentences(plain, this.language);
+      if (cut.length < 2) return null;
+      const sentences = cut.map(([start, end]) => {
+        const one = tags + plain.slice(start, end);
+        const [best] = this.read(one, settings, changes, [], null).found;
+        return { text: one, output: this.target.tokenizer.decode(writtenIds(best)) };
+      });
+      const output = E.rejoined(plain, cut, sentences.map((each) => each.output));
+      return { text, output, sentence: Math.min(sentence, cut.length - 1), sentences };
+    }
+
+    /** {ids, read, found}: a source's tokens, as they are read, and the outputs that search finds. */
+    read(text, settings, changes, forced, lattice) {
+      const ids = this.source.tokenizer.encode(text);
+      const read = this.source.closed(ids);
+      const begun = this.model.start(read, { changes, record: {} });
+      const limit = E.limitOf(ids.length, settings);
+      return { ids, read, found: this.searched(begun, limit, settings, changes, forced, lattice) };
     }
 
     translated(text, settings, changes, forced, target) {
       const { tokenizer } = this.source;
-      const ids = tokenizer.encode(text);
-      const read = this.source.closed(ids);
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const begun = this.model.start(read, { changes, record: {} });
-      const limit = E.limitOf(ids.length, settings);
-      const found = target
-        ? [this.given(target, read, changes)]
-        : this.searched(begun, limit, settings, changes, forced, lattice);
+      const { ids, read, found } = target
+        ? this.given(text, target, changes)
+        : this.read(text, settings, changes, forced, lattice);
       const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
       const side = E.side(text, this.around(tokens, read, ids, text));
       return this.answer(text, read, side, found, lattice, changes, []);
@@ -119,10 +147,13 @@
       return [...before, ...tokens, ...behind];
     }
 
-    /** An output that is not searched but given. */
-    given(target, read, changes) {
+    /** As `read` has it, of an output that is not searched but given. */
+    given(text, target, changes) {
+      const ids = this.source.tokenizer.encode(text);
+      const read = this.source.closed(ids);
       const values = this.values(read, target, { changes, record: {} });
-      return E.written([...target, this.target.tokenizer.end], values, this.target.tokenizer.end, this.settings);
+      const { end } = this.target.tokenizer;
+      return { ids, read, found: [E.written([...target, end], values, end, this.settings)] };
     }
 
     /** {said, record}: the log-probabilities at each token of an output, and the weights of that one pass. */
@@ -145,7 +176,7 @@
     answer(text, read, source, found, lattice, changes, prompt) {
       const { tokenizer } = this.target;
       const [best] = found;
-      const written = best.ended ? best.tokens.slice(0, -1) : best.tokens;
+      const written = writtenIds(best);
       const { said, record } = this.looked(read, written, changes);
       const layers = layersOf(record);
       const output = tokenizer.decode(written);
@@ -155,7 +186,6 @@
       return {
         model: this.name,
         text,
-        whole: null,
         source,
         target: E.side(output, tokens),
         recording: null,
@@ -172,7 +202,7 @@
 
     listed(each) {
       const { tokenizer } = this.target;
-      const written = each.ended ? each.tokens.slice(0, -1) : each.tokens;
+      const written = writtenIds(each);
       return {
         text: tokenizer.decode(written),
         score: each.score,
@@ -194,6 +224,9 @@
       ),
     });
   };
+
+  /** The tokens of an output without its end. */
+  const writtenIds = (each) => (each.ended ? each.tokens.slice(0, -1) : each.tokens);
 
   /** Of each token the predictions of the place that is most certain of it. */
   const mostCertain = (places, held, tokens) =>
