@@ -10,12 +10,13 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
+.PHONY: help setup demo site test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
 DATA ?= ../shared/data/multi30k
 
 help:
 	@echo "make setup   virtual environment in $(VENV), with the command $(BIN)/transduce"
 	@echo "make demo    train the built-in corpus and show the result (a few minutes)"
+	@echo "make site    write the notes as pages that one can touch, to site/"
 	@echo "make test    run the quick tests; make test-all the slow ones too; make test-variants as other processors would"
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
@@ -35,6 +36,10 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kerne
 
 demo: $(STAMP)
 	$(BIN)/transduce demo
+
+# The notes as pages, in site/. Their model is that of the demo, which is trained where it is missing.
+site: $(STAMP)
+	$(BIN)/python -m transduce.site site
 
 # tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
 # made once, as one worker runs them all.

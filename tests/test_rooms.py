@@ -46,6 +46,7 @@ ROOMS = [
     "distillation",
     "compare",
     "api",  # `transduce.train`, `transduce.evaluate`
+    "site",  # the notes as pages that one can touch
     "__init__",
     "cli",
     "__main__",

@@ -22,6 +22,7 @@ from transduce.core.extras import installing
 from transduce.core.model_file import load_model_file
 from transduce.demo import corpus
 from transduce.demo.pronouns import Head, Look
+from transduce.site.demo_model import RECIPE
 
 TINY = [
     "model.d_model=16", "model.heads=2", "model.feed_forward=16", "training.updates=2", "training.decode_sentences=5",
@@ -95,6 +96,12 @@ def test_it_answers_for_both_sentences_and_names_a_head(folder):
     assert len(re.findall(r"\bstreet +\d\.\d\d █", text)) == 2
 
 
+def test_no_pages_are_built_with_a_model_that_does_not_say_what_they_say(folder):
+    text = " ".join((folder / "first.txt").read_text(encoding="utf-8").split())
+    assert "Not built: The model translates" in text
+    assert not (folder / "runs" / "demo" / "site").exists()
+
+
 def test_again_it_shows_the_same_model_without_training(here):
     model = here / "runs" / "demo" / "model.safetensors"
     before = model.stat().st_mtime_ns
@@ -135,8 +142,8 @@ def test_pronouns(french, pronouns):
 
 
 def test_the_recipe_lies_inside_the_package():
-    assert command.RECIPE.is_file()
-    assert command.RECIPE.is_relative_to(Path(str(files("transduce"))))
+    assert RECIPE.is_file()
+    assert RECIPE.is_relative_to(Path(str(files("transduce"))))
 
 
 def test_importing_the_verb_is_cheap():

@@ -136,6 +136,11 @@ def test_the_offline_data_is_all_that_the_page_shows(tiny_run: Path) -> None:
     assert offline(models, [TEXT])["training"] is None
 
 
+def matches(rule, parts):
+    """Whether a rule of .gitignore matches a path of these parts; one that begins with / only does at the root."""
+    return any(fnmatch.fnmatch(part, rule.strip("/")) for part in (parts[:1] if rule.startswith("/") else parts))
+
+
 def test_pages_templates_and_styles_are_in_the_wheel() -> None:
     """setuptools puts in all that lies in a folder under `where`, with a `.py` file in it or without."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
@@ -148,4 +153,4 @@ def test_pages_templates_and_styles_are_in_the_wheel() -> None:
     for path in found:
         name = path.relative_to(ROOT).as_posix()
         parts = [*path.relative_to(ROOT).parts, name]
-        assert not [rule for rule in ignored for part in parts if fnmatch.fnmatch(part, rule.strip("/"))], name
+        assert not [rule for rule in ignored if matches(rule, parts)], name

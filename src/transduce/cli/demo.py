@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
     from transduce.demo.pronouns import Head, Look, Sought
     from transduce.pipeline.pipeline import Pipeline
-    from transduce.recipe.recipe import Recipe
 
-RECIPE = Path(__file__).with_suffix(".toml")
 UNSEEN = "Sentences it has never seen"
-CORPUS = "corpus"  # a folder of the run
 SHOWN = 12  # test sentences in the table
 PRONOUN = re.compile(r"\b(?:ils?|elles?)\b")
 QUERIES = {
@@ -45,66 +42,19 @@ def demo(
     from transduce.data.corpus import read_pairs
     from transduce.data.pairs.pair_files import PairFiles
     from transduce.runtime.console import make_console
-    from transduce.training.run_directory import check_directory, check_recipe
+    from transduce.site.demo_model import CORPUS, demo_model
 
     console = make_console()
-    recipe = _recipe(run / CORPUS, overrides or [])
-    check_directory(run, data=[CORPUS])
-    check_recipe(run, recipe)
-    corpus = _corpus(run / CORPUS, console)
-    pipeline = _trained(recipe, run, console)
-    pairs = [
-        (source, target) for _, source, target in read_pairs(PairFiles(source="test.en", target="test.fr"), corpus)
-    ]
+    pipeline = demo_model(run, overrides or [], console)
+    files = PairFiles(source="test.en", target="test.fr")
+    pairs = [(source, target) for _, source, target in read_pairs(files, run / CORPUS)]
     outputs = [prediction.text for prediction in pipeline.predict([source for source, _ in pairs])]
     _show_translations(console, pairs, outputs)
     _show_scores(console, pipeline, pairs, outputs)
     _show_pronoun_pair(console, pipeline)
     _show_attention(console, pipeline, run, [source for source, _ in pairs])
+    _build_site(console, pipeline, run / "site")
     _say_what_next(console, run)
-
-
-# ---- corpus and model ----------------------------------------------------------------------------
-
-
-def _corpus(folder: Path, console: "Console") -> Path:
-    """The folder with the corpus in it. Raises InputError where it holds something else."""
-    from transduce.core.folders import new_folder
-    from transduce.demo.corpus import write_corpus
-    from transduce.training.run_directory import make_folder
-
-    if not (folder / "test.fr").exists():
-        console.print(f"Writing the built-in corpus, English to French, to {folder}", highlight=False, soft_wrap=True)
-        make_folder(folder.parent)
-        with new_folder(folder) as staged:
-            write_corpus(staged)
-    return folder
-
-
-def _recipe(corpus: Path, overrides: Sequence[str]) -> "Recipe":
-    import json
-
-    from transduce.recipe.recipe import load_recipe
-
-    return load_recipe(RECIPE, [f"data.root={json.dumps(corpus.as_posix())}", *overrides])
-
-
-def _trained(recipe: "Recipe", run: Path, console: "Console") -> "Pipeline":
-    """The model of a finished run of this very recipe, or of one that is trained now."""
-    from transduce.demo.corpus import PRONOUN_PAIR
-    from transduce.pipeline.pipeline import load
-    from transduce.runtime.allocator import keep_freed_memory
-    from transduce.training.display import Display
-    from transduce.training.finished import finished_report
-    from transduce.training.run import run_training
-
-    if finished_report(run, recipe) is not None:
-        console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
-    else:
-        keep_freed_memory()
-        pair = [question.english for question in PRONOUN_PAIR]
-        run_training(recipe, run, Display(console), first=pair)
-    return load(run)
 
 
 # ---- what is shown -------------------------------------------------------------------------------
@@ -246,6 +196,20 @@ def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"
         console.print(f"No figure: {error}", markup=False, highlight=False)
         return
     console.print(f"The same as a figure: {save(figure, path)}", highlight=False, soft_wrap=True)
+
+
+def _build_site(console: "Console", pipeline: "Pipeline", folder: Path) -> None:
+    """The pages of the notes with this very model, for whoever has a browser."""
+    from transduce.core.errors import InputError
+    from transduce.site.build import build
+
+    _heading(console, "The notes, to touch")
+    try:
+        build(folder, pipeline)
+    except InputError as error:
+        console.print(f"Not built: {error}", markup=False, highlight=False)
+        return
+    console.print(f"Open {folder / 'index.html'} in a browser; it needs no server.", highlight=False, soft_wrap=True)
 
 
 def _say_what_next(console: "Console", run: Path) -> None:

@@ -1,0 +1,80 @@
+/* The frame of a stop: its language, theme and question; and what its own script draws, anew at each change.
+
+   A stop is T.stop = {keeps, draw(area)}. keeps: {name: default}, what the link remembers, read by T.state() and set by
+   T.go(). draw(area) draws everything from the state. */
+"use strict";
+(function (T) {
+  const place = (id) => document.getElementById(id);
+  T.language = () => document.documentElement.dataset.language;
+
+  /** The demo's model, which translates English into French; an E.Explorer. */
+  T.demo = () => T.live("demo");
+
+  /** What it makes of a text; options as E.Explorer.explore takes them. Equal questions are answered once. */
+  const answers = new Map();
+  T.explored = (text, options = {}) => {
+    const question = JSON.stringify([text, options]);
+    if (!answers.has(question)) answers.set(question, T.demo().explore(text, options));
+    return answers.get(question);
+  };
+
+  /** Connections from queries to keys (places of tokens), cut in every head of these layers. */
+  T.cutsBetween = (layers, queries, keys) =>
+    layers.flatMap(({ name }) => queries.flatMap((query) => keys.map((key) => ({ name, query, key }))));
+
+  let drawn = 0;
+  /** Draws the stop from the state. The area's data-drawn counts, for whoever waits for it. */
+  T.redraw = async () => {
+    const root = document.documentElement;
+    root.dataset.theme = T.dark() ? "dark" : "light";
+    T.fill(place("theme"), T.say(T.dark() ? "theme.light" : "theme.dark"));
+    place("language").hash = location.hash;
+    const mine = ++drawn;
+    const area = place("stop");
+    try {
+      await T.keepingFocus(() => T.stop.draw(area));
+    } catch (error) {
+      console.error(error);
+      T.fill(area, T.html("p", { class: "error", role: "alert" }, error.message));
+    }
+    if (mine === drawn) area.dataset.drawn = String(mine);
+  };
+
+  /** Draws, and gives the focus back to what has the same id. */
+  T.keepingFocus = async (draw) => {
+    const before = document.activeElement;
+    await draw();
+    if (before?.id && !document.contains(before)) place(before.id)?.focus({ preventScroll: true });
+  };
+
+  /** Plays: act(count) now and after each pause, until the function that this gives is called. */
+  T.playing = (act, pause) => {
+    let count = 0;
+    const timer = setInterval(() => act(++count), pause);
+    return () => clearInterval(timer);
+  };
+  T.still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  function ask(form) {
+    form.addEventListener("change", ({ target }) => {
+      const reasons = [...form.querySelectorAll(".why")];
+      reasons.forEach((reason, i) => (reason.hidden = String(i) !== target.value));
+      T.announce(reasons[target.value].textContent);
+    });
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    Object.assign(T.texts[T.language()], JSON.parse(place("says").textContent));
+    T.remember(T.stop.keeps ?? {});
+    place("theme").addEventListener("click", () => T.go({ theme: T.dark() ? "light" : "dark" }, true));
+    if (place("question")) ask(place("question"));
+    T.onChange(T.redraw);
+    let width = innerWidth,
+      waiting;
+    addEventListener("resize", () => {
+      clearTimeout(waiting);
+      if (innerWidth !== width) waiting = setTimeout(() => ((width = innerWidth), T.redraw()), 150);
+    });
+    T.redraw();
+  });
+})(window.Transduce);
