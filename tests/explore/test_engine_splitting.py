@@ -10,7 +10,7 @@ from transduce.data.tags import leading_tags, with_tags
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.sentences import Segment, rejoined, sentences
 
-ENGINE = [f"engine/{name}.js" for name in ("unsupported", "unicode", "patterns", "pieces", "tokenizer", "sentences")]
+ENGINE = [f"engine/{name}.js" for name in ("unsupported", "unicode", "patterns", "pieces", "tokenizer", "splitting")]
 TEXTS = [
     ("en", "Two dogs run. A man sleeps! Who is it? Nobody."),
     ("en", "Dr. Smith met Mr. J. R. Jones at 5 p.m. on the 3rd. It rained, e.g. a lot.\nThen 1. was cut off"),
