@@ -41,6 +41,7 @@ MODELS = {
     "words": lambda: translator(model=SIZES, seed=3),
     "pieces": lambda: translator("bpe", model={**SIZES, "positions": "rotary"}, seed=4),
     "language model": language_model,
+    "samples": lambda: language_model(search={"method": "sample", "seed": 5, "nbest": 3, "max_length_offset": 6}),
     "recurrent": lambda: translator(model=RNN, seed=1),
     "recurrent, pieces": lambda: translator("bpe", model={**RNN, "attention": "luong", "cell": "lstm", "heads": 2}),
     "recurrent language model": lambda: language_model(model={**GOES_ON, "cell": "lstm"}),

@@ -73,13 +73,18 @@
       return { text, output, sentence: Math.min(sentence, cut.length - 1), sentences };
     }
 
-    /** {ids, read, found}: a source's tokens, as they are read, and the outputs that search finds. */
+    /** {ids, read, found}: the tokens of a text, those of a source as they are read, and the outputs that search finds;
+        a language model's begin with the text. */
     read(text, settings, changes, forced, lattice) {
-      const ids = this.source.tokenizer.encode(text);
-      const read = this.source.closed(ids);
+      const { source, target } = this;
+      const ids = (source ?? target).tokenizer.encode(text);
+      const read = source && source.closed(ids);
       const begun = this.model.start(read, { changes, record: {} });
-      const limit = E.limitOf(ids.length, settings);
-      return { ids, read, found: this.searched(begun, limit, settings, changes, forced, lattice) };
+      const more = Math.max(1, settings.max_length_offset ?? 20);
+      const limit = source ? E.limitOf(ids.length, settings) : ids.length + more;
+      const before = [...(source ? target.forced : ids), ...forced];
+      const run = { changes, record: {} };
+      return { ids, read, found: E.search(this.model, begun, target, limit, settings, run, before, lattice) };
     }
 
     translated(text, settings, changes, forced, target) {
@@ -95,22 +100,10 @@
 
     /** A text and what the model goes on with. */
     continued(text, settings, changes, forced) {
-      const { tokenizer } = this.target;
-      const prompt = tokenizer.encode(text);
-      const begun = this.model.start(null, { changes, record: {} });
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const limit = prompt.length + Math.max(1, settings.max_length_offset ?? 20);
-      const before = [...prompt, ...forced];
-      const run = { changes, record: {} };
-      const found = E.search(this.model, begun, this.target, limit, settings, run, before, lattice);
-      return this.answer(text, null, null, found, lattice, changes, prompt);
+      const { ids, found } = this.read(text, settings, changes, forced, lattice);
+      return this.answer(text, null, null, found, lattice, changes, ids);
     }
-
-    searched = (begun, limit, settings, changes, forced, lattice) =>
-      E.search(
-        ...[this.model, begun, this.target, limit, settings, { changes, record: {} }],
-        ...[[...this.target.forced, ...forced], lattice],
-      );
 
     /** log p(output | source), and its change without each head (interpret/importance.py). tokens: of the output. */
     importance(text, tokens) {
