@@ -24,7 +24,7 @@ from transduce.pipeline.pipeline import Pipeline
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
 RNN = {"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "none"}
 GOES_ON = {"kind": "rnn_decoder", "d_model": 16, "layers": 2, "tied": False}
-STORED, NEW = "ba de fi go ku", "Du ba, ba ti ne"
+STORED, NEW, SEVERAL = "ba de fi go ku", "Du ba, ba ti ne", "Du ti go. Ba ti ne!\nKa du ga"
 
 
 def as_stored(pipeline: Pipeline) -> Pipeline:
@@ -41,6 +41,7 @@ MODELS = {
     "words": lambda: translator(model=SIZES, seed=3),
     "pieces": lambda: translator("bpe", model={**SIZES, "positions": "rotary"}, seed=4),
     "language model": language_model,
+    "samples": lambda: language_model(search={"method": "sample", "seed": 5, "nbest": 3, "max_length_offset": 6}),
     "recurrent": lambda: translator(model=RNN, seed=1),
     "recurrent, pieces": lambda: translator("bpe", model={**RNN, "attention": "luong", "cell": "lstm", "heads": 2}),
     "recurrent language model": lambda: language_model(model={**GOES_ON, "cell": "lstm"}),
@@ -92,6 +93,16 @@ def close(found: Any, expected: Any, where: str = "") -> None:
 def test_a_new_text_gets_the_servers_answer(opened: Page, pipeline: Pipeline, beam: int | None) -> None:
     answer = opened.evaluate("([text, beam]) => Transduce.ask.predict('m', text, beam)", [NEW, beam and str(beam)])
     expected = explore(pipeline, NEW, "m", **({"beam": beam} if beam else {}))
+    close(answer, expected)
+
+
+@pytest.mark.parametrize("sentence", ["", "1", "9"])
+def test_one_of_several_sentences_is_looked_at(opened: Page, pipeline: Pipeline, sentence: str) -> None:
+    answer = opened.evaluate(
+        "([text, sentence]) => Transduce.ask.predict('m', text, '', sentence)", [SEVERAL, sentence]
+    )
+    expected = explore(pipeline, SEVERAL, "m", sentence=int(sentence or 0))
+    assert (expected["whole"] is None) == ("source" not in pipeline.task.columns)
     close(answer, expected)
 
 

@@ -97,7 +97,8 @@
     predict: async (model, text, beam, sentence, changes) => {
       const anew = (beam || changes) && T.live(model);
       const known = anew ? undefined : stored(model, text);
-      return known ?? given(T.live(model)?.explore(text, { changes, ...(beam ? { beam: Number(beam) } : {}) }));
+      const asked = { changes, sentence: T.place(sentence || "", Infinity), ...(beam ? { beam: Number(beam) } : {}) };
+      return known ?? given(T.live(model)?.explore(text, asked));
     },
     written: () => given(null),
     heads: async (model, text, target) =>

@@ -66,11 +66,14 @@
   /** Whether a state has another value than the default under any of these names. */
   T.chosenIn = (state, names) => names.some((name) => state[name] !== DEFAULTS[name]);
 
+  /** Another link in the place of this one. In a notebook's frame "#" alone would be the notebook's address. */
+  const replace = (link) => location.replace(location.href.split("#")[0] + link);
+
   /** Changes the state and the link without telling anybody: what is being drawn is so already. */
   T.settle = (patch) => {
     const link = T.linkTo(patch);
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
-    location.replace(link);
+    replace(link);
     return current;
   };
 
@@ -87,7 +90,7 @@
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
     if (link !== (location.hash || "#")) {
-      if (quiet) location.replace(link);
+      if (quiet) replace(link);
       else location.hash = link;
     }
     for (const tell of listeners) tell(current, before);

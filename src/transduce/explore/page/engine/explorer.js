@@ -36,30 +36,63 @@
       const column = (side) => file.columns[side] && E.column(file.columns[side], tokenizers[side] ?? tokenizers.joint);
       this.source = this.model.alone ? null : column("source");
       this.target = column("target");
+      const { single = file.config.tokenizer?.kind !== "character" } = file.provenance.sentences ?? {};
+      this.splits = single && this.source !== null;
+      this.language = file.config.task?.source ?? "";
     }
 
     /** What an explorer's server answers for a text. beam: its width; changes: interventions, as E.weighed takes them;
-        forced: ids that the output begins with; target: ids that are looked at in the place of an output. */
-    explore(text, { beam, changes, forced = [], target } = {}) {
+        forced: ids that the output begins with; target: ids that are looked at in the place of an output; sentence:
+        the number of the one that is looked at, of a text of several, from 0. */
+    explore(text, { beam, changes, forced = [], target, sentence = 0 } = {}) {
       if (!text.trim()) throw new Error("text: expected a sentence; this one is empty.");
       const method = this.model.atOnce ? "ctc" : "beam";
       const settings = { ...this.settings, ...(beam ? { method, beam } : {}) };
+      const whole = forced.length || target ? null : this.whole(text, sentence, settings, changes);
+      const one = whole ? whole.sentences[whole.sentence].text : text;
       if (settings.method === method) settings.nbest = settings.beam;
-      return this.source
-        ? this.translated(text, settings, changes, forced, target)
-        : this.continued(text, settings, changes, forced);
+      const found = this.source
+        ? this.translated(one, settings, changes, forced, target)
+        : this.continued(one, settings, changes, forced);
+      return { ...found, whole };
+    }
+
+    /** The outputs of all sentences of a text, and their places in the whole output; null for one sentence. */
+    whole(text, sentence, settings, changes) {
+      if (!this.splits) return null;
+      const tags = E.leadingTags(this.source.tokenizer, text);
+      const plain = text.slice(tags.length);
+      const cut = E.sentences(plain, this.language);
+      if (cut.length < 2) return null;
+      const sentences = cut.map(([start, end]) => {
+        const one = tags + plain.slice(start, end);
+        const [best] = this.read(one, settings, changes, [], null).found;
+        return { text: one, output: this.target.tokenizer.decode(writtenIds(best)) };
+      });
+      const output = E.rejoined(plain, cut, sentences.map((each) => each.output));
+      return { text, output, sentence: Math.min(sentence, cut.length - 1), sentences };
+    }
+
+    /** {ids, read, found}: the tokens of a text, those of a source as they are read, and the outputs that search finds;
+        a language model's begin with the text. */
+    read(text, settings, changes, forced, lattice) {
+      const { source, target } = this;
+      const ids = (source ?? target).tokenizer.encode(text);
+      const read = source && source.closed(ids);
+      const begun = this.model.start(read, { changes, record: {} });
+      const more = Math.max(1, settings.max_length_offset ?? 20);
+      const limit = source ? E.limitOf(ids.length, settings) : ids.length + more;
+      const before = [...(source ? target.forced : ids), ...forced];
+      const run = { changes, record: {} };
+      return { ids, read, found: E.search(this.model, begun, target, limit, settings, run, before, lattice) };
     }
 
     translated(text, settings, changes, forced, target) {
       const { tokenizer } = this.source;
-      const ids = tokenizer.encode(text);
-      const read = this.source.closed(ids);
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const begun = this.model.start(read, { changes, record: {} });
-      const limit = E.limitOf(ids.length, settings);
-      const found = target
-        ? [this.given(target, read, changes)]
-        : this.searched(begun, limit, settings, changes, forced, lattice);
+      const { ids, read, found } = target
+        ? this.given(text, target, changes)
+        : this.read(text, settings, changes, forced, lattice);
       const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
       const side = E.side(text, this.around(tokens, read, ids, text));
       return this.answer(text, read, side, found, lattice, changes, []);
@@ -67,22 +100,10 @@
 
     /** A text and what the model goes on with. */
     continued(text, settings, changes, forced) {
-      const { tokenizer } = this.target;
-      const prompt = tokenizer.encode(text);
-      const begun = this.model.start(null, { changes, record: {} });
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const limit = prompt.length + Math.max(1, settings.max_length_offset ?? 20);
-      const before = [...prompt, ...forced];
-      const run = { changes, record: {} };
-      const found = E.search(this.model, begun, this.target, limit, settings, run, before, lattice);
-      return this.answer(text, null, null, found, lattice, changes, prompt);
+      const { ids, found } = this.read(text, settings, changes, forced, lattice);
+      return this.answer(text, null, null, found, lattice, changes, ids);
     }
-
-    searched = (begun, limit, settings, changes, forced, lattice) =>
-      E.search(
-        ...[this.model, begun, this.target, limit, settings, { changes, record: {} }],
-        ...[[...this.target.forced, ...forced], lattice],
-      );
 
     /** log p(output | source), and its change without each head (interpret/importance.py). tokens: of the output. */
     importance(text, tokens) {
@@ -119,10 +140,13 @@
       return [...before, ...tokens, ...behind];
     }
 
-    /** An output that is not searched but given. */
-    given(target, read, changes) {
+    /** As `read` has it, of an output that is not searched but given. */
+    given(text, target, changes) {
+      const ids = this.source.tokenizer.encode(text);
+      const read = this.source.closed(ids);
       const values = this.values(read, target, { changes, record: {} });
-      return E.written([...target, this.target.tokenizer.end], values, this.target.tokenizer.end, this.settings);
+      const { end } = this.target.tokenizer;
+      return { ids, read, found: [E.written([...target, end], values, end, this.settings)] };
     }
 
     /** {said, record}: the log-probabilities at each token of an output, and the weights of that one pass. */
@@ -145,7 +169,7 @@
     answer(text, read, source, found, lattice, changes, prompt) {
       const { tokenizer } = this.target;
       const [best] = found;
-      const written = best.ended ? best.tokens.slice(0, -1) : best.tokens;
+      const written = writtenIds(best);
       const { said, record } = this.looked(read, written, changes);
       const layers = layersOf(record);
       const output = tokenizer.decode(written);
@@ -155,7 +179,6 @@
       return {
         model: this.name,
         text,
-        whole: null,
         source,
         target: E.side(output, tokens),
         recording: null,
@@ -172,7 +195,7 @@
 
     listed(each) {
       const { tokenizer } = this.target;
-      const written = each.ended ? each.tokens.slice(0, -1) : each.tokens;
+      const written = writtenIds(each);
       return {
         text: tokenizer.decode(written),
         score: each.score,
@@ -194,6 +217,9 @@
       ),
     });
   };
+
+  /** The tokens of an output without its end. */
+  const writtenIds = (each) => (each.ended ? each.tokens.slice(0, -1) : each.tokens);
 
   /** Of each token the predictions of the place that is most certain of it. */
   const mostCertain = (places, held, tokens) =>

@@ -100,7 +100,7 @@
       const uniform = E.uniforms(settings.seed ?? 0, 0, draw);
       const [tokens, values] = [[], []];
       let [last, state] = [column.start, begun];
-      for (let time = 0; time < limit && last !== column.tokenizer.end; ++time) {
+      for (let time = 0; time < limit && tokens.at(-1) !== column.tokenizer.end; ++time) {
         const step = model.extend([last], state, run);
         const without = barred(column, time);
         const row = step.said[0].map((value, token) => (without.has(token) ? -Infinity : value));
