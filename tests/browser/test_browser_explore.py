@@ -123,14 +123,49 @@ def test_means_and_roll_out(visit: Open) -> None:
     assert tab.text('[data-name="attention"] .figure-title').endswith("mean of heads")
 
 
+def number_of(text: str) -> float:
+    """A number as the page writes it, in scientific notation too."""
+    digits, _, power = text.replace("−", "-").partition(" × 10")
+    return float(digits) * 10.0 ** int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")) or 0)
+
+
 def test_which_heads_matter_is_measured_on_request(visit: Open, explored: Server) -> None:
     tab = visit()
     assert not [url for url in tab.requests if url.endswith("/heads")]
     tab.find("#measure").click()
     tab.page.wait_for_selector('[data-name="heads"]')
     answer = explored.post("/v1/explore/heads", text=TEXT, model="digits").json()
-    shown = [text.replace("−", "-") for text in tab.find(".bar-number").all_text_contents()]
-    assert shown == [f"{each:.3f}" for each in sorted(each["change"] for each in answer["heads"])]
+    shown = [number_of(text) for text in tab.find(".bar-number").all_text_contents()]
+    assert shown == pytest.approx(sorted(each["change"] for each in answer["heads"]), rel=0.06, abs=1e-12)
+    assert "other heads may do the same" in tab.text('[data-name="heads"] .note')
+
+
+def test_small_changes_are_written_in_scientific_notation(visit: Open) -> None:
+    tab = visit()
+    told = tab.page.evaluate("[0, -8.97, 0.0123, -3.24e-5, 2.96e-4, 12345].map(Transduce.scientific)")
+    assert told == ["0", "−8.97", "0.0123", "−3.2 × 10⁻⁵", "3.0 × 10⁻⁴", "1.2 × 10⁴"]
+
+
+def test_why_not_another_output(visit: Open, explored: Server) -> None:
+    tab = visit(view="probabilities")
+    tab.find("#why").fill("five one four one three three")
+    tab.find("#why-ask").click()
+    tab.page.wait_for_selector('[data-name="why-words"]')
+    own = exploration(explored)["nbest"][0]["tokens"]
+    asked = {"text": TEXT, "model": "digits", "target": own, "other": "five one four one three three"}
+    answer = explored.post("/v1/explore/why", **asked).json()
+    numbers = [number_of(text) for text in tab.find('[data-name="why"] .number').all_text_contents()]
+    expected = [each["log_probability"] for name in ("own", "other") for each in answer[name]["tokens"]]
+    assert numbers == pytest.approx(expected, rel=0.06, abs=1e-12)
+    lost = [each["likeliest"]["log_probability"] - each["log_probability"] for each in answer["other"]["tokens"]]
+    worst = answer["other"]["tokens"][lost.index(max(lost))]["token"]
+    assert tab.text(".worst .piece") == worst and f"“{worst}”" in tab.text("#why-told")
+    bars = [number_of(text) for text in tab.find('[data-name="why-words"] .bar-number').all_text_contents()]
+    assert bars == pytest.approx([each["other"] - each["own"] for each in answer["words"]], rel=0.06, abs=1e-9)
+    tab.find("#sentence").fill("1 2 3")
+    tab.find("#send").click()
+    tab.drawn()
+    assert tab.state()["why"] == "" and tab.find("#why-answer").count() == 0
 
 
 def test_probabilities_and_other_outputs(visit: Open, explored: Server) -> None:

@@ -62,6 +62,12 @@ def routes(service: Service) -> APIRouter:
             request, asked.model, _texts(asked), lambda work: _views(work.model).heads(work, asked, settings)
         )
 
+    @router.post("/why", response_model=schemas.WhyAnswer)
+    async def why(request: Request, asked: schemas.WhyRequest) -> Response:
+        """Why not another output: log p of both, token by token, and what each source word changes."""
+        texts = [*_texts(asked), asked.other]
+        return await done(request, asked.model, texts, lambda work: _views(work.model).why_not(work, asked, settings))
+
     @router.post("/rollout", response_model=schemas.RolloutAnswer, response_model_exclude_none=True)
     async def rollout(request: Request, asked: schemas.PairRequest) -> Response:
         """Attention through all layers."""

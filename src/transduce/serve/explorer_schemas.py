@@ -64,6 +64,14 @@ class StepsRequest(PairRequest):
     query: int = Field(ge=0, le=100_000, description="The row of the weights.")
 
 
+class WhyRequest(PairRequest):
+    """One sentence, its output, and another one that was expected."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {**EXAMPLE, "other": "Zwei Katzen rennen."}})
+
+    other: str = Field(description="The other output, as a text.", max_length=100_000)
+
+
 class PositionsRequest(BaseModel):
     """Positions of a model; without one, sinusoidal ones of any width."""
 
@@ -229,6 +237,37 @@ class HeadsAnswer(BaseModel):
 
     log_probability: float
     heads: list[HeadAnswer]
+
+
+class WeighedTokenAnswer(AlternativeAnswer):
+    """A token of an output, its log p given those before it, and the likeliest token there."""
+
+    likeliest: AlternativeAnswer
+
+
+class WeighedAnswer(BaseModel):
+    """An output, its end included."""
+
+    tokens: list[WeighedTokenAnswer]
+    log_probability: float
+
+
+class WithoutWordAnswer(BaseModel):
+    """By how much log p of both outputs changes when nothing attends to one word of the source."""
+
+    word: str
+    start: int
+    end: int
+    own: float
+    other: float
+
+
+class WhyAnswer(BaseModel):
+    """The model's own output and the other one. words is empty where attention cannot be cut."""
+
+    own: WeighedAnswer
+    other: WeighedAnswer
+    words: list[WithoutWordAnswer]
 
 
 class RolloutAnswer(BaseModel):

@@ -15,6 +15,7 @@ from transduce.interpret.model_inputs import Given
 from transduce.interpret.positions import placed
 from transduce.interpret.rollout import rollout_dict
 from transduce.interpret.steps import steps
+from transduce.interpret.why_not import why_not as compared
 from transduce.pipeline.pipeline import Pipeline
 from transduce.serve import explorer_schemas as schemas
 from transduce.serve.models import Loaded
@@ -56,6 +57,12 @@ def prediction(work: WorkItem, asked: schemas.ExploreRequest, settings: ServeSet
 def heads(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:
     inner, given = work.model.pipeline, _given(work, asked, settings)
     return importance(inner.model, inner.task, given, work.check_connected)
+
+
+def why_not(work: WorkItem, asked: schemas.WhyRequest, settings: ServeSettings) -> View:
+    inner, own = work.model.pipeline, _given(work, asked, settings)
+    other = _given(work, asked.model_copy(update={"target": asked.other}), settings)
+    return compared(inner.model, inner.task, asked.text, own, other, work.check_connected)
 
 
 def rollout(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:

@@ -84,6 +84,7 @@
       }),
     written: (model, text) => post("predict", { model, text, as_it_stands: true }),
     heads: (model, text, target) => post("heads", { model, text, target }),
+    why: (model, text, target, other) => post("why", { model, text, target, other }),
     rollout: (model, text, target) => post("rollout", { model, text, target }),
     steps: (model, text, target, name, head, query) => post("steps", { model, text, target, name, head, query }),
     example: () => kept("GET", "/v1/explore/example"),
@@ -102,6 +103,7 @@
     written: () => given(null),
     heads: async (model, text, target) =>
       given(stored(model, text)?.heads ?? T.live(model)?.importance(text, target)),
+    why: async (model, text, target, other) => given(T.live(model) && T.whyIn(T.live(model), text, target, other)),
     rollout: (model, text) => given(stored(model, text)?.rollout),
     steps: () => given(null),
     example: () => given(data.example),

@@ -21,6 +21,7 @@
     node: "", // the beam's node in focus, as step.place
     dropped: "", // 1: the beam's dropped candidates too
     upto: "", // all: what a language model went on with too, not only what was typed
+    why: "", // another output, which is weighed against the model's
     best: "", // the output of the n-best list that is looked at; empty: the first
     step: "1", // the step of the computation reached
     query: "", // the query whose computation is shown, by its token's place
@@ -76,7 +77,7 @@
 
   /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
   T.go = (patch, quiet = false) => {
-    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", ...patch }; // another text, nothing written yet
+    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", why: "", ...patch }; // another text, nothing written yet
     const link = T.linkTo(patch);
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };

@@ -283,6 +283,8 @@ window.Transduce.texts = {
     "worth.caption":
       "Change of the output's log-probability with that one head switched off; 2.3 is head 3 of layer 2.",
     "worth.note": "Below 0: the output needs that head.",
+    "worth.redundant":
+      "A change near 0 does not show that a head does nothing: other heads may do the same, and take its place when it is switched off.",
     "worth.cut": "The {shown} that matter most of {all}, and the two that matter least.",
     "worth.label": "Change of log-probability for each head",
     "worth.change": "change of log p",
@@ -303,6 +305,25 @@ window.Transduce.texts = {
     "nbest.title": "What else it found",
     "nbest.caption": "The finished outputs of the search, best first. Words that the first one lacks are underlined.",
     "nbest.facts": "score {score} · probability {p}",
+
+    "why.title": "Why not …?",
+    "why.offer": "Type another output, such as the reference, and see where the model finds it less likely than its own.",
+    "why.label": "Another output",
+    "why.ask": "Weigh it",
+    "why.tokens": "Both outputs, token by token",
+    "why.own": "The model's own",
+    "why.other": "The other",
+    "why.loses":
+      "The other output loses most at “{token}”: log p {p}, where “{likeliest}” has {most}. In all log p {other}, against {own}.",
+    "why.loses.nowhere": "At each place the other output has the likeliest token. In all log p {other}, against {own}.",
+    "why.rather": "likelier: {token}",
+    "why.note": "Each token's log p given the source and the tokens before it in the same output; the bar is its probability.",
+    "why.words": "Which source words move it",
+    "why.words.caption":
+      "Nothing attends to one word at a time, masked inside the softmax of encoder and decoder. Above 0: the other output gains on the model's own, so the word spoke for the model's own.",
+    "why.words.label": "Change of the difference in log p without each source word; the largest without {word}",
+    "why.words.note": "Change of log p(other) − log p(own). What a recurrent encoder carries past the word is not cut.",
+    "why.difference": "difference",
 
     "beam.title": "The beam as a tree",
     "beam.caption":
