@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
-from visiting import TEXT, VIEWS, Open, visiting
+from visiting import TEXT, VIEWS, Open, Visit, visiting
 
 from served import Server, serving
 from transduce.explore.page_file import page
@@ -328,6 +328,7 @@ def test_every_figure_is_saved_as_svg_and_png(visit: Open) -> None:
             for kind in ("svg", "png"):
                 tab.page.wait_for_timeout(150)  # chromium saves ten files of a page a second, and drops the eleventh
                 with tab.page.expect_download() as waiting:
+                    figure.locator("[data-saves]").click()
                     figure.locator(f'[data-save="{kind}"]').click()
                 assert waiting.value.suggested_filename == f"{name}.{kind}"
                 content = Path(waiting.value.path()).read_bytes()
@@ -346,6 +347,62 @@ def test_every_figure_is_saved_as_svg_and_png(visit: Open) -> None:
         "clock",
     } <= saved
     assert {"position-dots", "compare-A", "compare-difference", "compare-moves", "training-loss"} <= saved
+
+
+def test_a_saved_picture_explains_itself_on_white(visit: Open) -> None:
+    """In dark mode, too: title, sentence and output, legend, white ground, and the colours of the light theme."""
+    from PIL import Image
+
+    tab = visit(theme="dark", layer=LAYER, head=0)
+    saved = {}
+    for kind in ("svg", "png"):
+        tab.find('[data-saves="attention"]').click()
+        with tab.page.expect_download() as waiting:
+            tab.find(f'[data-name="attention"] [data-save="{kind}"]').click()
+        saved[kind] = Path(waiting.value.path()).read_bytes()
+        tab.page.wait_for_selector('html[data-theme="dark"]')
+        tab.drawn()
+    told = " ".join("".join(node.itertext()) for node in ElementTree.fromstring(saved["svg"]).iter(f"{SVG}text"))
+    for part in (tab.text('[data-name="attention"] .figure-title'), TEXT, tab.text("#output"), "0.000", "1.00"):
+        assert part in told, part
+    image = Image.open(io.BytesIO(saved["png"])).convert("RGB")
+    width, height = image.size
+    assert {image.getpixel(at) for at in [(2, 2), (width - 3, 2), (2, height - 3), (width - 3, height - 3)]} == {
+        (255, 255, 255)
+    }
+    light = [tuple(each) for each in tab.page.evaluate(LIGHT_COLOURS)]
+    assert {colour for _, colour in image.getcolors(10**7) or []} & set(light[200:]), "heavy weights are dark"
+
+
+LIGHT_COLOURS = "Array.from({length: 256}, (_, i) => Transduce.ink(i / 255).map((each) => Math.round(255 * each)))"
+
+
+def test_the_page_is_saved_live_and_saves_itself(visit: Open, browser: Browser, tmp_path: Path) -> None:
+    tab = visit(model="random", text="ba de fi")
+    shown = tab.text("#output")
+    file = tmp_path / "one.html"
+    for path in (file, tmp_path / "two.html"):
+        tab.find("[data-saves]").first.click()
+        with tab.page.expect_download() as waiting:
+            tab.find('[data-save="page"]').first.click()
+        assert waiting.value.suggested_filename == "random.html"
+        path.write_bytes(Path(waiting.value.path()).read_bytes())
+        tab = stack_of_tabs(browser, path)
+        assert tab.text("#output") == shown
+        assert tab.page.evaluate("Transduce.answers('random')"), "the model runs in it"
+        tab.find("#sentence").fill("go ku")
+        tab.find("#send").click()
+        tab.page.wait_for_function("Transduce.shown.text === 'go ku'")
+        tab.open()
+    tab.page.close()
+    two = (tmp_path / "two.html").read_text(encoding="utf-8")
+    one = file.read_text(encoding="utf-8")
+    assert two.count("<script") == one.count("<script") and len(two) < 1.01 * len(one)
+
+
+def stack_of_tabs(browser: Browser, path: Path) -> Visit:
+    """A saved page in a tab of its own, with the network off."""
+    return Visit(browser.new_context(offline=True, accept_downloads=True), path.as_uri()).open()
 
 
 def check_svg(content: bytes) -> None:

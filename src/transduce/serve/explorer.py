@@ -87,6 +87,21 @@ def routes(service: Service) -> APIRouter:
         """ "Thinking Machines": 112, 96 -> 14, 12 -> 0.88, 0.12."""
         return await done(request, None, [""], lambda work: _views(work.model).worked_example())
 
+    @router.post("/page")
+    async def saved_page(request: Request, asked: schemas.PageRequest) -> Response:
+        """The explorer of one text as a file that works offline; a Transformer of up to 10 million weights runs in it."""
+        model = service.models.asked(asked.model)
+        run = service.models.run(model.name)
+
+        def write(work: WorkItem) -> bytes:
+            # what is too much for an answer is refused before the page is made
+            _views(work.model).prediction(work, schemas.ExploreRequest(text=asked.text), settings)
+            return _views(work.model).saved_page(work, asked, run).encode()
+
+        body = await service.done(request, model, [asked.text], write)
+        saved = {"content-disposition": "attachment; filename=explorer.html"}
+        return Response(body, media_type="application/octet-stream", headers=saved)
+
     @router.post("/positions", response_model=schemas.PositionsAnswer, response_model_exclude_none=True)
     async def positions(request: Request, asked: schemas.PositionsRequest) -> Response:
         """How the model knows where a token stands."""

@@ -72,6 +72,15 @@ class WhyRequest(PairRequest):
     other: str = Field(description="The other output, as a text.", max_length=100_000)
 
 
+class PageRequest(BaseModel):
+    """A sentence whose page is to be saved as one file."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
+
+    text: str = Field(description=f"A sentence that the model reads in one piece, or several such sentences. {SOUND}")
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+
+
 class PositionsRequest(BaseModel):
     """Positions of a model; without one, sinusoidal ones of any width."""
 

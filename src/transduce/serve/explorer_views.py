@@ -8,6 +8,8 @@ from transduce.core.errors import InputError
 from transduce.explore.example import example
 from transduce.explore.exploration import asked as given_for
 from transduce.explore.exploration import explore
+from transduce.explore.offline import offline
+from transduce.explore.page_file import page
 from transduce.interpret.attention import looked
 from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
@@ -79,6 +81,11 @@ def step(work: WorkItem, asked: schemas.StepsRequest, settings: ServeSettings) -
 def positions(work: WorkItem, asked: schemas.PositionsRequest) -> View:
     """How the model knows where a token stands."""
     return placed(work.model.pipeline.model if asked.model else None, asked.length, asked.width)
+
+
+def saved_page(work: WorkItem, asked: schemas.PageRequest, run: Path | None) -> str:
+    """The explorer of one text as a file that works offline."""
+    return page(offline({work.model.name: work.model.pipeline}, [asked.text], run))
 
 
 def _given(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> Given:
