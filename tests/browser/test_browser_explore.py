@@ -186,16 +186,16 @@ def test_the_beam_is_walked_by_keyboard(visit: Open, explored: Server) -> None:
     tab.drawn()
     path: list[str] = []
     for _ in range(3):
-        tab.page.keyboard.press("ArrowRight")
+        tab.page.keyboard.press("ArrowDown")
         tab.drawn()
         step, place = map(int, tab.state()["node"].split("."))
         path.append(steps[step][place]["text"].removeprefix("▁"))
         assert step + 1 == len(path) and tab.page.evaluate("document.activeElement.dataset.key") == tab.state()["node"]
         assert tab.find(".beam-path .piece").all_text_contents() == path
-    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press("ArrowRight")
     tab.drawn()
     assert tab.state()["node"].split(".")[0] == "2"
-    tab.page.keyboard.press("ArrowLeft")
+    tab.page.keyboard.press("ArrowUp")
     tab.drawn()
     step, place = map(int, tab.state()["node"].split("."))
     children = [each for each in steps[step + 1] if each["parent"] == place]
@@ -206,8 +206,37 @@ def test_a_wider_beam_is_asked_for(visit: Open, explored: Server) -> None:
     tab = visit(view="beam")
     tab.find("#beam-width").select_option("5")
     tab.drawn()
-    kept = sum(each["kept"] for step in exploration(explored, beam=5)["lattice"]["steps"] for each in step)
-    expect(tab.find('[role="treeitem"]')).to_have_count(kept + 1)
+    steps = exploration(explored, beam=5)["lattice"]["steps"]
+    ways = finished_ways(steps)
+    expect(tab.find('[role="treeitem"]')).to_have_count(len(ways) + 1)
+    folded = {
+        (step - 1, each["parent"])
+        for step, row in enumerate(steps)
+        for place, each in enumerate(row)
+        if each["kept"] and (step, place) not in ways
+    }
+    assert tab.find(".node-more").count() == len(folded & {*ways, (-1, -1)})
+    box = tab.find('[data-name="beam"] .scroll')
+    assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth"), "the tree fits its card"
+    best = tab.find(".node.best").all()
+    places = [each.evaluate("(node) => node.transform.baseVal[0].matrix.e") for each in best]
+    assert len(best) > 2 and set(places) == {0}, "the best output goes straight down"
+    tab.find("#dropped").check()
+    tab.drawn()
+    expect(tab.find('[role="treeitem"]')).to_have_count(sum(map(len, steps)) + 1)
+
+
+def finished_ways(steps: list) -> set[tuple[int, int]]:
+    """Step and place of every candidate on the way to an output that was finished."""
+    found = set()
+    for step, row in enumerate(steps):
+        for place, each in enumerate(row):
+            if each["finished"] and each["kept"]:
+                at = (step, place)
+                while at[1] >= 0:
+                    found.add(at)
+                    at = (at[0] - 1, steps[at[0]][at[1]]["parent"])
+    return found
 
 
 def test_steps_show_the_models_numbers_and_the_worked_example(visit: Open, explored: Server) -> None:

@@ -332,9 +332,10 @@ window.Transduce.texts = {
 
     "beam.title": "The beam as a tree",
     "beam.caption":
-      "From left to right one token at a time; thick branches are likely ones. The coloured path is the best output.",
+      "From above, one token a row; thick branches are likely ones. The coloured path straight down is the best output. Branches that led to no output are folded: +2 stands for two of them.",
     "beam.note":
-      "Click a node, tap it twice, or walk with the arrow keys: left to its parent, right to its likeliest child, up and down within a step.",
+      "Click a node, tap it twice, or walk with the arrow keys: up to its parent, down to its likeliest child, left and right within a step. The node in focus shows what is folded below it.",
+    "beam.folded": "{count} folded",
     "beam.none.title": "No tree yet",
     "beam.none":
       "This model searches without a beam: it keeps a single hypothesis, and nothing branches. A search with a beam shows what else it would weigh; its output then stands above.",
