@@ -254,7 +254,8 @@ def test_steps_show_the_models_numbers_and_the_worked_example(visit: Open, explo
 
 
 def test_masks_name_the_query_and_the_reason(visit: Open, explored: Server) -> None:
-    tab = visit(view="masks", kind="decoder", query=2)
+    tab = visit(view="masks", query=2)  # opens on the triangle
+    assert "Decoder" in tab.text('[data-name="mask"] .figure-title')
     tokens = ["<s>", *(each["text"] for each in exploration(explored)["target"]["tokens"])][:-1]
     lists = tab.find(".aside .pieces")
     assert lists.nth(0).locator(".piece").all_text_contents() == tokens[:3]

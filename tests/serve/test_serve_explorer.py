@@ -173,7 +173,7 @@ def test_the_training_of_a_run_is_watched(tiny_run: Path) -> None:
         found = running.post("/v1/explore/training", model="tiny").json()
         assert found == trained(tiny_run)
         again = running.post("/v1/explore/training", **{"from": found["size"]}).json()
-        assert again == {"events": [], "finished": True, "size": found["size"]}
+        assert again == {"events": [], "finished": True, "stopped": False, "size": found["size"]}
         assert running.client.get("/v1/explore/models").json()["models"][0]["shows"]["training"]
     with serving([tiny_run / "model.safetensors"]) as running:
         assert running.post("/v1/explore/training").json()["finished"]

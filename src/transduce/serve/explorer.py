@@ -89,7 +89,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/page")
     async def saved_page(request: Request, asked: schemas.PageRequest) -> Response:
-        """The explorer of one text as a file that works offline; a Transformer of up to 10 million weights runs in it."""
+        """The explorer of one text as a file that works offline; a Transformer that is not too large runs in it."""
         model = service.models.asked(asked.model)
         run = service.models.run(model.name)
 

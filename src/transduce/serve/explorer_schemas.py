@@ -330,6 +330,7 @@ class TrainingAnswer(BaseModel):
 
     events: list[dict[str, Any]]
     finished: bool
+    stopped: bool = Field(description="It is not finished, and nobody trains there now.")
     size: int
 
 

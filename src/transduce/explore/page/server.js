@@ -47,7 +47,7 @@
     if (response.ok) return response;
     const answer = await response.json().catch(() => ({}));
     if (response.status === 403) throw new KeyNeeded(answer.error);
-    throw new Error(answer.error || `${response.status} ${response.statusText}`);
+    throw new Error(T.told(answer.error || `${response.status} ${response.statusText}`));
   }
 
   const call = async (method, path, body) => (await answered(method, path, body)).json();

@@ -24,6 +24,7 @@
     why: "", // another output, which is weighed against the model's
     best: "", // the output of the n-best list that is looked at; empty: the first
     step: "1", // the step of the computation reached
+    mask: "", // the kind of attention whose mask is shown; empty: the decoder's
     query: "", // the query whose computation is shown, by its token's place
     example: "", // 1: the notes' example instead of the model's numbers
     length: "", // how many positions

@@ -21,6 +21,13 @@
     }
     return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
   };
+  /** What a server answered, in the page's language where it is known; else as it came, and what it is. */
+  T.told = (message) => {
+    const language = T.language();
+    if (language === "en") return message;
+    for (const [pattern, text] of T.errors[language]) if (pattern.test(message)) return message.replace(pattern, text);
+    return T.say("error.server", { message });
+  };
   /** Whether there is such a text. */
   T.says = (key) => key in T.texts[T.language()];
 
