@@ -103,6 +103,29 @@ def test_another_output_is_weighed_as_in_python(opened: Page, pipeline: Pipeline
     close(found, why_not(pipeline.model, pipeline.task, NEW, own, given))
 
 
+def test_a_notebook_shows_the_words_of_the_page(opened: Page, pipeline: Pipeline) -> None:
+    """The same rows, columns and weights, of every head."""
+    [prediction] = pipeline.predict([STORED], split="none")
+    found = prediction.attention()
+    opened.evaluate("(text) => Transduce.go({text})", STORED)
+    opened.wait_for_function("(text) => Transduce.shown?.text === text", arg=STORED)
+    for layer in found.layers:
+        matrix = opened.evaluate(
+            """(name) => {
+              const layer = Transduce.shown.attention.find((each) => each.name === name);
+              const { rows, columns, values } = Transduce.matrix(
+                Transduce.shown, { kind: layer.kind, layer, head: 0, over: "layer" }, "words");
+              return [rows.map(({ text }) => text), columns.map(({ text }) => text), [...values]];
+            }""",
+            layer.name,
+        )
+        rows, columns, weights, _ = found.by_words(layer.name, 0)
+        if layer.part.rows == "decoder_input":  # the page calls every start <s>
+            rows[0] = columns[0] = "<s>"
+        assert matrix[:2] == [rows, columns], layer.name
+        np.testing.assert_allclose(np.reshape(matrix[2], weights.shape), weights, atol=1e-5)
+
+
 def test_a_text_is_typed_and_drawn(opened: Page, pipeline: Pipeline) -> None:
     opened.fill("#sentence", NEW)
     opened.press("#sentence", "Enter")
