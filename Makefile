@@ -10,7 +10,7 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
+.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs screens clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
+	@echo "make screens take the pictures of the explorer in docs/images anew"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
 	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
@@ -63,6 +64,11 @@ mutants: $(STAMP)
 # What pages promise: links and anchors, code, generated tables, notebooks.
 docs: $(STAMP)
 	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/api/test_public_names.py
+
+# The pictures of the explorer in docs/images. Trains the demo if runs/demo is not there.
+screens: $(STAMP)
+	test -f runs/demo/model.safetensors || $(BIN)/transduce demo
+	$(BIN)/python docs/make_screens.py runs/demo
 
 check: $(STAMP)
 	$(BIN)/ruff check .
