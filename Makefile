@@ -10,7 +10,8 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs site clean
+.PHONY: help setup demo test test-all test-variants sanitize mutants check format bench bench-peers wheels bare-install
+.PHONY: runtime-wheel docs site screens clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
 	@echo "make site    write the notes as pages that one can touch, and the documentation, to site/; open site/index.html"
+	@echo "make screens take the pictures of the explorer in docs/images anew"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
 	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
@@ -72,6 +74,11 @@ site: $(VENV)/.installed-docs
 	$(BIN)/python -m transduce.site $(SITE)
 	$(BIN)/python docs/make_site.py $(SITE)
 	$(BIN)/python docs/check_site.py $(SITE)
+
+# The pictures of the explorer in docs/images. Trains the demo if runs/demo is not there.
+screens: $(STAMP)
+	test -f runs/demo/model.safetensors || $(BIN)/transduce demo
+	$(BIN)/python docs/make_screens.py runs/demo
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -423,6 +423,7 @@ def test_pictures_are_saved_as_svg(visit: Open, model: str) -> None:
     tab = visit(model)
     for name in FIGURES[model]:
         with tab.page.expect_download() as download:
+            tab.find(f'[data-saves="{name}"]').click()
             tab.find(f'[data-name="{name}"] [data-save="svg"]').click()
         assert Path(download.value.path()).read_text(encoding="utf-8").startswith("<?xml")
 

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +154,7 @@ def test_a_tap_shows_numbers_in_every_picture(visit: Open, state: dict[str, str]
 
 
 def test_a_tap_on_a_mask_gives_the_reason_at_once(visit: Open) -> None:
-    tab = visit(PHONE, view="masks", kind="decoder", query=0)
+    tab = visit(PHONE, view="masks", query=0)
     tap(tab, tab.find('[data-name="mask"] svg.picture rect[fill]').last)
     tab.page.wait_for_function("Transduce.state().query !== '0'")
 
@@ -211,6 +213,40 @@ def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None
         tab.page.fill("#api-key", "secret")
         tab.page.press("#api-key", "Enter")
         tab.page.wait_for_selector("#sentence")
+
+
+def test_errors_and_metrics_are_in_the_pages_language(visit: Open, explored: Server) -> None:
+    tab = visit(lang="zh")
+    with tab.refusals():
+        tab.find("#sentence").fill("1 2 3 " * 200)
+        tab.find("#send").click()
+        tab.page.wait_for_selector("#view .error")
+    told = tab.text("#view .error")
+    assert "请缩短" in told and "tokens" not in told
+    messages = ["the server is busy; try again in 3 s.", "something new"]
+    assert tab.page.evaluate("(all) => all.map(Transduce.told)", messages) == [
+        "服务器正忙，请在 3 秒后重试。",
+        "服务器返回：something new",
+    ]
+    answer = explored.post("/v1/explore/predict", model="digits", text="1 2 3 " * 200)
+    assert "shorten" in answer.json()["error"]
+    tab.go(text=TEXT, view="training")
+    assert "完全匹配率" in tab.text("#view") or "BLEU" in tab.text("#view")
+
+
+@pytest.mark.parametrize(
+    ("report", "old", "told"), [(True, True, "finished"), (False, True, "stopped"), (False, False, "now at")]
+)
+def test_a_stopped_run_says_so(browser: Browser, trained_run: Path, tmp_path: Path, report, old, told) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("model.safetensors", "log.jsonl", "recipe.toml", *(["report.json"] if report else [])):
+        shutil.copy(trained_run / name, run / name)
+    if old:
+        os.utime(run / "log.jsonl", (1e9, 1e9))
+    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/explore") as tab:
+        tab.open(view="training")
+        assert told in tab.text("#training-status")
 
 
 def test_a_curve_of_one_point_is_seen(browser: Browser, trained_run: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from transduce.explore.offline import offline
 from transduce.explore.page_file import page as page_of
 from transduce.interpret.importance import importance
 from transduce.interpret.layers import attending
+from transduce.interpret.why_not import why_not
 from transduce.pipeline.pipeline import Pipeline
 
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
@@ -110,6 +111,39 @@ def test_heads_are_worth_what_python_measures(opened: Page, pipeline: Pipeline) 
     tokens = opened.evaluate("(text) => Transduce.ask.predict('m', text).then((found) => found.nbest[0].tokens)", NEW)
     found = opened.evaluate("([text, tokens]) => Transduce.ask.heads('m', text, tokens)", [NEW, tokens])
     close(found, importance(pipeline.model, pipeline.task, asked(pipeline, NEW, tokens)))
+
+
+def test_another_output_is_weighed_as_in_python(opened: Page, pipeline: Pipeline) -> None:
+    if "source" not in pipeline.task.columns:
+        pytest.skip("a language model has no source to cut words from")
+    tokens = opened.evaluate("(text) => Transduce.ask.predict('m', text).then((found) => found.nbest[0].tokens)", NEW)
+    other = pipeline.predict(STORED).text
+    found = opened.evaluate("(asked) => Transduce.ask.why('m', ...asked)", [NEW, tokens, other])
+    own, given = asked(pipeline, NEW, tokens), asked(pipeline, NEW, other)
+    close(found, why_not(pipeline.model, pipeline.task, NEW, own, given))
+
+
+def test_a_notebook_shows_the_words_of_the_page(opened: Page, pipeline: Pipeline) -> None:
+    """The same rows, columns and weights, of every head."""
+    [prediction] = pipeline.predict([STORED], split="none")
+    found = prediction.attention()
+    opened.evaluate("(text) => Transduce.go({text})", STORED)
+    opened.wait_for_function("(text) => Transduce.shown?.text === text", arg=STORED)
+    for layer in found.layers:
+        matrix = opened.evaluate(
+            """(name) => {
+              const layer = Transduce.shown.attention.find((each) => each.name === name);
+              const { rows, columns, values } = Transduce.matrix(
+                Transduce.shown, { kind: layer.kind, layer, head: 0, over: "layer" }, "words");
+              return [rows.map(({ text }) => text), columns.map(({ text }) => text), [...values]];
+            }""",
+            layer.name,
+        )
+        rows, columns, weights, _ = found.by_words(layer.name, 0)
+        if layer.part.rows == "decoder_input":  # the page calls every start <s>
+            rows[0] = columns[0] = "<s>"
+        assert matrix[:2] == [rows, columns], layer.name
+        np.testing.assert_allclose(np.reshape(matrix[2], weights.shape), weights, atol=1e-5)
 
 
 def test_a_text_is_typed_and_drawn(opened: Page, pipeline: Pipeline) -> None:

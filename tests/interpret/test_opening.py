@@ -59,18 +59,20 @@ def test_it_is_the_sharpest_head_and_its_largest_weight(made, seed: int) -> None
 
 
 def test_of_a_pair_it_is_the_word_that_looks_elsewhere() -> None:
-    pipeline = translator(seed=5)
+    pipeline = translator(seed=4)
     first, second = seen(pipeline, ["ba de fi go ku mo .", "ba de fi go ku fi ."])
     best = (0.0, "", 0, 0)
     a, b = telling(first, "source"), telling(second, "source")
-    for here, there in zip(first.of("encoder"), second.of("encoder"), strict=True):
-        for head in range(here.part.heads):
+    for one, other in zip(first.of("encoder"), second.of("encoder"), strict=True):
+        for head in range(one.part.heads):
             for r in range(len(a)):
-                x = [weight(here.weights[head], True, a, a, r, c) for c in range(len(a))]
-                y = [weight(there.weights[head], True, b, b, r, c) for c in range(len(b))]
+                x = [weight(one.weights[head], True, a, a, r, c) for c in range(len(a))]
+                y = [weight(other.weights[head], True, b, b, r, c) for c in range(len(b))]
                 both = min(max(x), max(y))
-                if a[r][0] == b[r][0] and x.index(max(x)) != y.index(max(y)) and both > best[0] + 1e-9:
-                    best = (both, here.name, head, a[r][1][0])
+                here, there = x.index(max(x)), y.index(max(y))
+                shared = all(a[place][0] == b[place][0] for place in (r, here, there))
+                if shared and here != there and both > best[0] + 1e-9:
+                    best = (both, one.name, head, a[r][1][0])
     assert best[1], "the sentences do not differ in what they look at: choose others"
     assert opening([first, second]) == best[1:]
 

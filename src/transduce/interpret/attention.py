@@ -48,6 +48,7 @@ from transduce.interpret.token_spans import (
     word_side,
     written_side,
 )
+from transduce.interpret.words import by_words
 from transduce.layers.ctc import aligned_tokens
 from transduce.models.protocols import Aligns, writes_at_once
 from transduce.tasks.base import Task
@@ -190,9 +191,7 @@ class Attention:
             InputError: there is no such layer or head; the model has no attention.
         """
         if name is None:
-            layers = self.of("cross") or self.of("decoder") or self.of("encoder") or list(self.layers)
-            if not layers:
-                raise InputError("this model has no attention.")
+            layers = self._first_layers()
             weights_TS = torch.stack([layer.weights.mean(0) for layer in layers if _alike(layer, layers[0])]).mean(0)
             part, title = layers[0].part, f"{layers[0].part.group}, mean of all layers and heads"
         else:
@@ -205,16 +204,57 @@ class Attention:
         rows, columns = weights_TS.shape
         return self.labels(part.rows, rows), self.labels(part.columns, columns), weights_TS, title
 
+    def by_words(
+        self, name: str | None = None, head: int | None = None
+    ) -> tuple[list[str], list[str], NDArray[np.float64], str]:
+        """As `matrix`, with the words of the texts for their tokens: what people look at.
+
+        A word receives what its tokens receive, and attends as they do on average (`transduce.interpret.words`). Start
+        and end stand for themselves.
+        """
+        rows, columns, weights_TS, title = self.matrix(name, head)
+        part = (self.layer(name) if name else self._first_layers()[0]).part
+        weights: NDArray[np.float64] = weights_TS.double().numpy()
+        if row_groups := self._words(part.rows, len(rows)):
+            rows, weights = (
+                [text for text, _ in row_groups],
+                by_words([each for _, each in row_groups], weights, "queries"),
+            )
+        if column_groups := self._words(part.columns, len(columns)):
+            columns, weights = (
+                [text for text, _ in column_groups],
+                by_words([each for _, each in column_groups], weights),
+            )
+        return rows, columns, weights, title
+
+    def _words(self, axis: Axis, size: int) -> list[tuple[str, tuple[int, ...]]]:
+        """The words along an axis, each with the places of its tokens; none where it has no words for all places."""
+        side = {"source": self.source, "target": self.target, "decoder_input": self.target}.get(axis)
+        if side is None:
+            return []
+        words = [(word.text, word.tokens) for word in side.words]
+        if axis == "decoder_input":
+            words = [(self.start, (0,)), *((text, tuple(place + 1 for place in each)) for text, each in words)]
+        within = [(text, tuple(place for place in each if place < size)) for text, each in words]
+        kept = [(text, each) for text, each in within if each]
+        return kept if sorted(place for _, each in kept for place in each) == [*range(size)] else []
+
+    def _first_layers(self) -> list[Layer]:
+        """What `matrix` shows the mean of. Raises InputError where nothing attends."""
+        layers = self.of("cross") or self.of("decoder") or self.of("encoder") or list(self.layers)
+        if not layers:
+            raise InputError("this model has no attention.")
+        return layers
+
     def plot(self, name: str | None = None, head: int | None = None) -> "Figure":
-        """A heat map with matplotlib. Arguments are those of `matrix`.
+        """A heat map of words with matplotlib. Arguments are those of `matrix`.
 
         Raises:
             InputError: there is no such layer or head, or no matplotlib.
         """
         from transduce.interpret.figures import attention_figure
 
-        rows, columns, weights_TS, title = self.matrix(name, head)
-        return attention_figure(rows, columns, weights_TS.double().numpy(), title)
+        return attention_figure(*self.by_words(name, head))
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         from transduce.interpret.terminal import heat_map
@@ -222,9 +262,9 @@ class Attention:
         if not self.layers:
             yield "This model has no attention."
             return
-        rows, columns, weights_TS, title = self.matrix()
+        rows, columns, weights, title = self.by_words()
         yield title
-        yield heat_map(rows, columns, weights_TS.double().numpy())
+        yield heat_map(rows, columns, weights)
 
     def _repr_html_(self) -> str:
         from transduce.interpret.notebook import Map, Strip, drawn
@@ -232,7 +272,8 @@ class Attention:
         if not self.layers:
             return "<p>This model has no attention.</p>"
         strips = [Strip(layer.part.title, layer.weights) for layer in self.layers]
-        return drawn(Map(*self.matrix()), strips)
+        rows, columns, weights, title = self.by_words()
+        return drawn(Map(rows, columns, torch.from_numpy(weights), title), strips)
 
 
 def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attention:

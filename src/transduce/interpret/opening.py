@@ -7,7 +7,7 @@ itself and its two neighbours, which are looked at for their place alone. With a
                     sharply, and at different words. Of it the row with the largest weight.
     a pair of examples that differ in one word
                     the head and the row, the same word in both, with the largest min(max_c a_rc, max_c b_rc) of those
-                    that look at different places in the two.
+                    that look at different words in the two, neither of them the word that differs.
 
 Cross-attention is taken where it attends between words, else that of the encoder, else that of the decoder; of a pair
 the encoder's.
@@ -81,7 +81,9 @@ def _of_pair(one: Attention, other: Attention) -> Opening | None:
     for layer, like in zip(one.of("encoder"), other.of("encoder"), strict=True):
         both = zip(_between_words(layer, first, first), _between_words(like, second, second), strict=True)
         for head, (a_RC, b_RC) in enumerate(both):
-            moved_R = (a_RC.argmax(1) != b_RC.argmax(1)) & ~np.array(differ)
+            here_R, there_R = a_RC.argmax(1), b_RC.argmax(1)
+            changed_C = np.array(differ)
+            moved_R = (here_R != there_R) & ~changed_C & ~changed_C[here_R] & ~changed_C[there_R]
             weight_R = np.where(moved_R, np.minimum(a_RC.max(1), b_RC.max(1)), 0)
             row = int(weight_R.argmax())
             if weight_R[row] > told:

@@ -115,7 +115,7 @@ def sentence(data: TaskData) -> str:
 
 
 def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str], Weights] | None:
-    """What the quickest prediction for `text` attended to: its tokens (T), those of the source (S), weights (T, S).
+    """What the quickest prediction for `text` attended to: its words (T), those of the source (S), weights (T, S).
 
     None where nothing attends to a source.
     """
@@ -123,8 +123,7 @@ def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str]
     if not prediction.tokens and writes_at_once(model):
         return None
     found = prediction.attention()
-    weights_TS = found.alignment()
-    if weights_TS is None:
+    if not found.of("cross"):
         return None
-    rows, columns = weights_TS.shape
-    return found.labels("target", rows), found.labels("source", columns), weights_TS
+    rows, columns, weights_TS, _ = found.by_words()
+    return rows, columns, weights_TS

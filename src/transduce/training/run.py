@@ -28,6 +28,7 @@ from transduce.pipeline.outline import load_weights, make_task
 from transduce.recipe.recipe import STAGES, Recipe, parse_recipe, unmeasured
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
+from transduce.runtime.lock import run_lock
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
@@ -44,7 +45,6 @@ from transduce.training.fine_tuning import columns_of_start
 from transduce.training.finished import Report, finished_report, note_plan, tell_finished
 from transduce.training.held_out_files import write_held_out
 from transduce.training.initialization import check_embeddings, device, new_training
-from transduce.training.lock import run_lock
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.model_provenance import config_of, provenance_of
 from transduce.training.plots import figures_enabled, write_figures

@@ -35,7 +35,7 @@
   const nameIn = (url) => decodeURIComponent(/^data:[^,;]*;name=([^,;]*)/.exec(url)?.[1] ?? "").slice(0, 80);
 
   /** What a link says of where to look; where it says nothing, the page opens where attention is best seen. */
-  const CHOSEN = ["text", "written", "kind", "layer", "head", "row", "query", "cut", "best"];
+  const CHOSEN = ["text", "written", "kind", "layer", "head", "row", "cut", "best"];
 
   /** The state with the head and the row that the model file names for its first example; null where it names none,
       or the link says something else. */

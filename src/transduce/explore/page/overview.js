@@ -108,7 +108,7 @@
     const on = same(choice, chosen);
     const change = worth && choice.head !== null && choice.layer ? worth(choice.layer.name, choice.head) : undefined;
     const name =
-      T.choiceName(choice) + (change === undefined ? "" : `: ${T.say("worth.of", { change: T.number(change) })}`);
+      T.choiceName(choice) + (change === undefined ? "" : `: ${T.say("worth.of", { change: T.scientific(change) })}`);
     tile.node = T.svg(
       "g",
       {

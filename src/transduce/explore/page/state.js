@@ -21,8 +21,10 @@
     node: "", // the beam's node in focus, as step.place
     dropped: "", // 1: the beam's dropped candidates too
     upto: "", // all: what a language model went on with too, not only what was typed
+    why: "", // another output, which is weighed against the model's
     best: "", // the output of the n-best list that is looked at; empty: the first
     step: "1", // the step of the computation reached
+    mask: "", // the kind of attention whose mask is shown; empty: the decoder's
     query: "", // the query whose computation is shown, by its token's place
     example: "", // 1: the notes' example instead of the model's numbers
     length: "", // how many positions
@@ -85,7 +87,7 @@
 
   /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
   T.go = (patch, quiet = false) => {
-    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", ...patch }; // another text, nothing written yet
+    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", why: "", ...patch }; // another text, nothing written yet
     const link = T.linkTo(patch);
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
