@@ -10,7 +10,7 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
+.PHONY: help setup demo site-recordings test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -35,6 +35,12 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kerne
 
 demo: $(STAMP)
 	$(BIN)/transduce demo
+
+# What models of speech, labels, spans, trees, graphs and memories say, for the page "Beyond text": some ten minutes each
+# to train, where runs/site-NAME is not there. RECORDINGS names some of them.
+site-recordings: $(STAMP)
+	$(BIN)/python recipes/prepare.py gsdsimp-words
+	$(BIN)/python -m transduce.site.record $(RECORDINGS)
 
 # tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
 # made once, as one worker runs them all.
