@@ -11,7 +11,7 @@ EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help setup demo test test-all test-variants sanitize mutants check format bench bench-peers wheels bare-install
-.PHONY: runtime-wheel docs site screens clean
+.PHONY: runtime-wheel docs site site-recordings screens clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -38,6 +38,12 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt setup.py $(wildcard src/tra
 
 demo: $(STAMP)
 	$(BIN)/transduce demo
+
+# What models of speech, labels, spans, trees, graphs and memories say, for the page "Beyond text": some ten minutes each
+# to train, where runs/site-NAME is not there. RECORDINGS names some of them.
+site-recordings: $(STAMP)
+	$(BIN)/python recipes/prepare.py gsdsimp-words
+	$(BIN)/python -m transduce.site.record $(RECORDINGS)
 
 # tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
 # made once, as one worker runs them all.

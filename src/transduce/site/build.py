@@ -20,8 +20,9 @@ from transduce.site.stops import FOLDER as STOPS
 from transduce.site.stops import LANGUAGES, spoken, stops, texts
 
 PAGE = Path(__file__).parent / "page"
+RECORDINGS = Path(__file__).parent / "recordings"
 TAGS = {"en": "en", "zh": "zh-Hans"}
-STYLES = ("themes.css", "theme.css", "page.css", "figures.css", "pictures.css", "drawings.css")
+STYLES = ("themes.css", "theme.css", "page.css", "figures.css", "pictures.css", "drawings.css", "sound.css")
 # Which asset holds which of the explorer's scripts: the first that matches. "" is left out: what asks a server, or puts
 # the explorer's own page together. A stop names what it needs beside "explorer" and its language's "text_".
 ASSETS = {
@@ -52,6 +53,12 @@ def build(folder: Path, pipeline: Pipeline) -> None:
     write_text(assets / "site.css", joined([*map(style, STYLES), PAGE / "site.css"]))
     for file in STOPS.glob("*.js"):
         write_text(assets / "stops" / file.name, joined([file]))
+    (assets / "recordings").mkdir(exist_ok=True)
+    for file in RECORDINGS.glob("*.json"):
+        recorded = file.read_text(encoding="utf-8")
+        write_text(
+            assets / "recordings" / f"{file.stem}.js", f"(Transduce.recordings ??= {{}}).{file.stem} = {recorded};"
+        )
     for language in LANGUAGES:
         (folder / language).mkdir(exist_ok=True)
         for name in stops():
