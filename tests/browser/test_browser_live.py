@@ -16,8 +16,10 @@ from transduce.explore.exploration import asked, explore
 from transduce.explore.live import in_int8, live
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page as page_of
+from transduce.interpret.attention import looked
 from transduce.interpret.importance import importance
 from transduce.interpret.layers import attending
+from transduce.interpret.steps import steps
 from transduce.pipeline.pipeline import Pipeline
 
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
@@ -37,6 +39,7 @@ def as_stored(pipeline: Pipeline) -> Pipeline:
 MODELS = {
     "words": lambda: translator(model=SIZES, seed=3),
     "pieces": lambda: translator("bpe", model={**SIZES, "positions": "rotary"}, seed=4),
+    "biases": lambda: translator(model={**SIZES, "positions": "shaw", "score": "additive"}, seed=5),
     "language model": language_model,
 }
 
@@ -90,6 +93,34 @@ def test_heads_are_worth_what_python_measures(opened: Page, pipeline: Pipeline) 
     tokens = opened.evaluate("(text) => Transduce.ask.predict('m', text).then((found) => found.nbest[0].tokens)", NEW)
     found = opened.evaluate("([text, tokens]) => Transduce.ask.heads('m', text, tokens)", [NEW, tokens])
     close(found, importance(pipeline.model, pipeline.task, asked(pipeline, NEW, tokens)))
+
+
+def test_the_steps_of_a_query_are_the_servers(opened: Page, pipeline: Pipeline) -> None:
+    given = asked(pipeline, NEW, None)
+    output = explore(pipeline, NEW, "m")["nbest"][0]
+    attention, _ = looked(pipeline.model, pipeline.task, given, NEW, output["text"])
+    for layer in attention.layers:
+        for head, query in ((0, 0), (1, layer.weights.shape[1] - 1)):
+            found = opened.evaluate(
+                "([text, tokens, name, head, query]) => Transduce.ask.steps('m', text, tokens, name, head, query)",
+                [NEW, output["tokens"], layer.name, head, query],
+            )
+            texts = (NEW, output["text"])
+            expected = steps(pipeline.model, pipeline.task, given, texts, layer.name, head, query)
+            assert {*found} == {*expected}
+            close(found, expected, layer.name)
+
+
+def test_no_steps_of_what_is_not_there(opened: Page) -> None:
+    for name, head, said in (
+        ("encoder.nothing", 0, "no such attention"),
+        ("decoder.blocks.0.self_attention", 7, "head"),
+    ):
+        told = opened.evaluate(
+            "([name, head, text]) => Transduce.ask.steps('m', text, [], name, head, 0).catch((error) => error.message)",
+            [name, head, NEW],
+        )
+        assert said in told
 
 
 def test_a_text_is_typed_and_drawn(opened: Page, pipeline: Pipeline) -> None:

@@ -26,10 +26,13 @@ STYLES = ("themes.css", "theme.css", "page.css", "figures.css", "pictures.css", 
 PAGE_ONLY = re.compile(
     r"text_|server|training|composer|recorder|header|main|keyboard|compare|sentences|examples|writing"
 )
-# Those that only the pictures of tasks want.
-DRAWINGS = re.compile(
-    r"sound|spectrogram|memory|neighborhood|hop_shading|entity_marks|span|tree|look_back|mov|drawing|shading"
-)
+# Those that only some pages want, by the asset that holds them, which they name in "needs".
+APART = {
+    "drawings": re.compile(  # the pictures of tasks
+        r"sound|spectrogram|memory|neighborhood|hop_shading|entity_marks|span|tree|look_back|mov|drawing|shading"
+    ),
+    "steps": re.compile(r"engine/steps"),  # queries, keys and values of a head
+}
 
 
 def build(folder: Path, pipeline: Pipeline) -> None:
@@ -81,10 +84,8 @@ def explorer_scripts() -> dict[str, list[str]]:
     """The explorer's scripts that the pages share, by the asset that holds them, in the order of its own page."""
     names = re.findall(r'script\("([^"]+)"\)', (page_file.FOLDER / "index.html.jinja").read_text(encoding="utf-8"))
     drawn = [name for name in names if not PAGE_ONLY.match(name)]
-    found = {
-        "explorer": [name for name in drawn if not DRAWINGS.match(name)],
-        "drawings": [name for name in drawn if DRAWINGS.match(name)],
-    }
+    found = {asset: [name for name in drawn if pattern.match(name)] for asset, pattern in APART.items()}
+    found["explorer"] = [name for name in drawn if not any(pattern.match(name) for pattern in APART.values())]
     for language in LANGUAGES:
         found[f"text_{language}"] = [name for name in names if re.fullmatch(rf"text_\w*{language}\.js", name)]
     return found

@@ -58,8 +58,7 @@
       const found = target
         ? [this.given(target, begun, changes)]
         : this.searched(begun, limit, settings, changes, forced, lattice);
-      const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
-      const side = E.side(text, this.around(tokens, read, ids, text));
+      const side = E.side(text, this.read(text));
       return this.answer(text, read, side, found, lattice, changes, []);
     }
 
@@ -102,8 +101,12 @@
       return [...ids, this.target.end].reduce((sum, token, place) => sum + said[place][token], 0);
     }
 
-    /** The tokens that stand before and behind a text, with those of the text between them. */
-    around(tokens, read, ids, text) {
+    /** The tokens of a text as it is read, with what stands before and behind it. */
+    read(text) {
+      const { tokenizer } = this.source;
+      const ids = tokenizer.encode(text);
+      const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
+      const read = this.source.closed(ids);
       const first = read.findIndex((_, at) => ids.every((id, place) => read[at + place] === id));
       const length = Array.from(text).length;
       const name = (id) => this.source.tokenizer.tokens([id])[0];
