@@ -82,9 +82,6 @@
   const heaviest = (values) => values.indexOf(Math.max(...values));
   const distance = (one, other) => Math.hypot(...one.map((value, e) => value - other[e]));
 
-  /** A share that may be more than the whole. */
-  const share = (value) => (value > 0.9995 ? `${T.whole(Math.round(100 * value))}%` : T.percent(value));
-
   function told(d, mode) {
     const best = heaviest(d.weights);
     return T.say(`values.told.${mode}`, { query: d.query_token, key: d.columns[best], share: T.percent(d.weights[best]), all: d.columns.length });
@@ -122,7 +119,7 @@
       caption: T.say("values.head", { layer: d.at.layer + 1, head: d.at.head + 1 }),
       picture: carriedPicture(parts.stage, d, soft, mode),
       note: T.say(mode === "soft" ? "values.strips" : "values.strips.other", {
-        distance: share(distance(d.head_output, soft.head_output) / Math.hypot(...soft.head_output)),
+        distance: T.ratio(distance(d.head_output, soft.head_output) / Math.hypot(...soft.head_output)),
       }),
       table: () => ({
         head: [T.say("values.word"), "α", ...T.range(d.width).map((e) => `v${e + 1}`)],
@@ -234,7 +231,7 @@
     T.fill(
       parts.said,
       count
-        ? T.say("values.sampled", { count: T.whole(count), word: d.columns[last], away: share(found.distances.at(-1)) })
+        ? T.say("values.sampled", { count: T.whole(count), word: d.columns[last], away: T.ratio(found.distances.at(-1)) })
         : T.say("values.sampled.none"),
     );
     T.fill(

@@ -95,6 +95,9 @@
     return { node: T.html("label", { class: "slider" }, label, input, told), set };
   };
 
+  /** A share as per cent, also one of more than the whole. */
+  T.ratio = (value) => (value > 0.9995 ? `${T.whole(Math.round(100 * value))}%` : T.percent(value));
+
   /** A formula of rows: numbers, and text in between. */
   T.equation = (...parts) => T.math("math", { display: "block", class: "formula" }, T.math("mrow", {}, parts));
   T.equationParts = {
