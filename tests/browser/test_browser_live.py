@@ -17,8 +17,10 @@ from transduce.explore.exploration import asked, explore
 from transduce.explore.live import in_int8, live
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page as page_of
+from transduce.interpret.attention import looked
 from transduce.interpret.importance import importance
 from transduce.interpret.layers import attending
+from transduce.interpret.steps import steps
 from transduce.interpret.why_not import why_not
 from transduce.pipeline.pipeline import Pipeline
 
@@ -41,6 +43,7 @@ def as_stored(pipeline: Pipeline) -> Pipeline:
 MODELS = {
     "words": lambda: translator(model=SIZES, seed=3),
     "pieces": lambda: translator("bpe", model={**SIZES, "positions": "rotary"}, seed=4),
+    "biases": lambda: translator(model={**SIZES, "positions": "shaw", "score": "additive"}, seed=5),
     "language model": language_model,
     "samples": lambda: language_model(search={"method": "sample", "seed": 5, "nbest": 3, "max_length_offset": 6}),
     "recurrent": lambda: translator(model=RNN, seed=1),
@@ -144,6 +147,36 @@ def test_a_notebook_shows_the_words_of_the_page(opened: Page, pipeline: Pipeline
             rows[0] = columns[0] = "<s>"
         assert matrix[:2] == [rows, columns], layer.name
         np.testing.assert_allclose(np.reshape(matrix[2], weights.shape), weights, atol=1e-5)
+def test_the_steps_of_a_query_are_the_servers(opened: Page, pipeline: Pipeline) -> None:
+    if not pipeline.recipe.model["kind"].startswith("transformer"):
+        pytest.skip("the page takes apart the attention of Transformers alone")
+    given = asked(pipeline, NEW, None)
+    output = explore(pipeline, NEW, "m")["nbest"][0]
+    attention, _ = looked(pipeline.model, pipeline.task, given, NEW, output["text"])
+    for layer in attention.layers:
+        for head, query in ((0, 0), (1, layer.weights.shape[1] - 1)):
+            found = opened.evaluate(
+                "([text, tokens, name, head, query]) => Transduce.ask.steps('m', text, tokens, name, head, query)",
+                [NEW, output["tokens"], layer.name, head, query],
+            )
+            texts = (NEW, output["text"])
+            expected = steps(pipeline.model, pipeline.task, given, texts, layer.name, head, query)
+            assert {*found} == {*expected}
+            close(found, expected, layer.name)
+
+
+def test_no_steps_of_what_is_not_there(opened: Page, pipeline: Pipeline) -> None:
+    if not pipeline.recipe.model["kind"].startswith("transformer"):
+        pytest.skip("the page takes apart the attention of Transformers alone")
+    for name, head, said in (
+        ("encoder.nothing", 0, "no such attention"),
+        ("decoder.blocks.0.self_attention", 7, "head"),
+    ):
+        told = opened.evaluate(
+            "([name, head, text]) => Transduce.ask.steps('m', text, [], name, head, 0).catch((error) => error.message)",
+            [name, head, NEW],
+        )
+        assert said in told
 
 
 def test_a_text_is_typed_and_drawn(opened: Page, pipeline: Pipeline) -> None:

@@ -30,6 +30,7 @@ ASSETS = {
     "text_en": r"text_(\w+_)?en",
     "text_zh": r"text_(\w+_)?zh",
     "engines": r"engine/(recurrent|ctc)",
+    "steps": r"engine/steps",
     "drawings": r"sound|spectr|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading|word_flow|boxes",
     "views": r"overview|worth|cuts|row|probabilities|beam|formula|steps|masks|positions|chart|vendor/d3-hierarchy",
     "explorer": r"",
@@ -51,6 +52,8 @@ def build(folder: Path, pipeline: Pipeline) -> None:
         write_text(assets / f"{script}.js", joined(page_file.FOLDER / name for name in names))
     write_text(assets / "site.js", joined(sorted(PAGE.glob("*.js"))))
     write_text(assets / "site.css", joined([*map(style, STYLES), PAGE / "site.css"]))
+    for file in (PAGE / "parts").glob("*.js"):  # which a page loads if it names them in "needs"
+        write_text(assets / file.name, joined([file]))
     for file in STOPS.glob("*.js"):
         write_text(assets / "stops" / file.name, joined([file]))
     (assets / "recordings").mkdir(exist_ok=True)

@@ -106,7 +106,8 @@
       given(stored(model, text)?.heads ?? T.live(model)?.importance(text, target)),
     why: async (model, text, target, other) => given(T.live(model) && T.whyIn(T.live(model), text, target, other)),
     rollout: (model, text) => given(stored(model, text)?.rollout),
-    steps: () => given(null),
+    steps: async (model, text, target, name, head, query) =>
+      given(T.live(model)?.steps(text, target, name, head, query)),
     example: () => given(data.example),
     positions: (model) => given(model === data.models[0].name ? data.positions : null),
     training: (model) => given(model === data.models[0].name ? data.training : null),

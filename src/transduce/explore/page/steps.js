@@ -150,6 +150,7 @@
   }
 
   /** Scrolls the picture's own box to the column of the step reached. */
+  T.reveal = reveal;
   function reveal(area) {
     const box = area.querySelector(".scroll"),
       now = area.querySelector(".picture .now");

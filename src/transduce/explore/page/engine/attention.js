@@ -122,6 +122,7 @@
     /** What the rows of x read; sees(t, s): whether the query at t may attend to key s. */
     read(x, rows, memory, sees, offset, run) {
       const { query, output } = this.parts;
+      run.watch?.(this, { x, rows, memory, sees, offset, run });
       const asked = E.linear(x, rows, query.weight, query.bias);
       const joined = new Float32Array(rows * this.heads * this.width);
       const count = memory.keys.length;
@@ -140,11 +141,19 @@
       return E.linear(joined, rows, output.weight, output.bias);
     }
 
-    weights(query, head, place, memory, allowed, run) {
-      const { turn, bias } = this.now(run);
-      const group = Math.floor((head * this.groups) / this.heads);
+    /** The keys and values that a head of queries reads. */
+    group = (head) => Math.floor((head * this.groups) / this.heads);
+
+    /** A query as it meets the keys. */
+    asked(query, place, run) {
       const normed = this.headNormed(query, this.parts.query_norm);
-      const turned = turn ? turn(normed, place) : normed;
+      return this.now(run).turn?.(normed, place) ?? normed;
+    }
+
+    weights(query, head, place, memory, allowed, run) {
+      const { bias } = this.now(run);
+      const group = this.group(head);
+      const turned = this.asked(query, place, run);
       const keys = memory.keys.map((each) => each[group]);
       let scores = E.scored(this.kind, turned, keys, this.parts.score, null);
       if (bias) scores = scores.map((score, s) => score + bias(turned, head, place, s));
@@ -153,7 +162,7 @@
     }
 
     gather(weights, memory, head, place, out, run) {
-      const group = Math.floor((head * this.groups) / this.heads);
+      const group = this.group(head);
       const values = memory.values.map((each) => each[group]);
       E.gathered(weights, values, out);
       this.now(run).read?.(weights, place, out);

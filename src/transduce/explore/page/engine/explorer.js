@@ -88,13 +88,11 @@
     }
 
     translated(text, settings, changes, forced, target) {
-      const { tokenizer } = this.source;
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const { ids, read, found } = target
+      const { read, found } = target
         ? this.given(text, target, changes)
         : this.read(text, settings, changes, forced, lattice);
-      const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
-      const side = E.side(text, this.around(tokens, read, ids, text));
+      const side = E.side(text, this.sourceTokens(text));
       return this.answer(text, read, side, found, lattice, changes, []);
     }
 
@@ -130,8 +128,12 @@
       return [...ids, this.target.end].map((token, place) => said[place][token]);
     }
 
-    /** The tokens that stand before and behind a text, with those of the text between them. */
-    around(tokens, read, ids, text) {
+    /** The tokens of a text as it is read, with what stands before and behind it. */
+    sourceTokens(text) {
+      const { tokenizer } = this.source;
+      const ids = tokenizer.encode(text);
+      const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
+      const read = this.source.closed(ids);
       const first = read.findIndex((_, at) => ids.every((id, place) => read[at + place] === id));
       const length = Array.from(text).length;
       const name = (id) => this.source.tokenizer.tokens([id])[0];
