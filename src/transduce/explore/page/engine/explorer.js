@@ -37,11 +37,12 @@
       this.target = column("target");
     }
 
-    /** What an explorer's server answers for a text. beam: its width; changes: interventions, as E.weighed takes them;
+    /** What an explorer's server answers for a text. beam: its width; search: other settings in the place of the
+        recipe's; changes: interventions, as E.weighed takes them, and encoder_layers: how many of the encoder act;
         forced: ids that the output begins with; target: ids that are looked at in the place of an output. */
-    explore(text, { beam, changes, forced = [], target } = {}) {
+    explore(text, { beam, search = {}, changes, forced = [], target } = {}) {
       if (!text.trim()) throw new Error("text: expected a sentence; this one is empty.");
-      const settings = { ...this.settings, ...(beam ? { method: "beam", beam } : {}) };
+      const settings = { ...this.settings, ...(beam ? { method: "beam", beam } : {}), ...search };
       settings.nbest = settings.method === "beam" ? settings.beam : 1;
       return this.source
         ? this.translated(text, settings, changes, forced, target)
@@ -74,6 +75,15 @@
       const run = { changes, record: {} };
       const found = E.search(this.model, begun, this.target, limit, settings, run, before, lattice);
       return this.answer(text, null, null, found, lattice, changes, prompt);
+    }
+
+    /** One pass over a text and ids that are written: {said: log p of every token behind the start and behind each of
+        these, states: of each part of a block (E.Stack's residual), by its name}. Of a translator. */
+    pass(text, written = [], changes) {
+      const run = { changes, record: {}, states: {} };
+      const begun = this.model.start(this.source.closed(this.source.tokenizer.encode(text)), run);
+      const { said } = this.model.extend([this.target.start, ...written], begun, run);
+      return { said, states: run.states };
     }
 
     searched = (begun, limit, settings, changes, forced, lattice) =>
