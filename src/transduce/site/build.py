@@ -47,6 +47,8 @@ def build(folder: Path, pipeline: Pipeline) -> None:
         write_text(assets / f"{script}.js", joined(page_file.FOLDER / name for name in names))
     write_text(assets / "site.js", joined(sorted(PAGE.glob("*.js"))))
     write_text(assets / "site.css", joined([*map(style, STYLES), PAGE / "site.css"]))
+    for file in (PAGE / "parts").glob("*.js"):  # which a page loads if it names them in "needs"
+        write_text(assets / file.name, joined([file]))
     for file in STOPS.glob("*.js"):
         write_text(assets / "stops" / file.name, joined([file]))
     for language in LANGUAGES:
