@@ -319,6 +319,76 @@ def test_random_numbers_are_those_of_numpy(page: Page, seeds: list[int]) -> None
     assert found == np.random.default_rng(seeds).random(50).tolist()
 
 
+PASS = """([file, ids, target, changes]) => {
+    const E = Transduce.engine;
+    const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
+    const model = new E.Transformer(E.readModelFile(bytes.buffer));
+    const run = {changes, record: {}, states: {}};
+    const { said } = model.extend(target, model.start(ids, run), run);
+    const plain = (parts) => Object.fromEntries(Object.entries(parts).map(([key, x]) => [key, Array.from(x)]));
+    return {said: said.map((row) => Array.from(row)),
+            states: Object.fromEntries(Object.entries(run.states).map(([name, parts]) => [name, plain(parts)]))};
+}"""
+IDS, WRITTEN = [5, 9, 7, 2], [1, 6, 8]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_later_blocks_of_the_encoder_can_be_left_out(page: Page, norm: str, left: int, tmp_path: Path) -> None:
+    """The state after some blocks goes to the decoder in the place of the last."""
+    pipeline = drawn_at_random(translator(model={**SIZES, "norm": norm}, seed=3))
+    file = saved(pipeline, tmp_path / "m.safetensors")
+    answer = page.evaluate(PASS, [file, IDS, WRITTEN, {"encoder_layers": left}])
+    for block in list(pipeline.model.encoder.blocks)[left:]:  # type: ignore[union-attr, arg-type]
+        block.register_forward_hook(lambda _block, given, output: (given[0], *output[1:]))
+    with torch.inference_mode():
+        said = pipeline.model(one_row(IDS), one_row(WRITTEN)).log_softmax(-1)[0]
+    torch.testing.assert_close(torch.tensor(answer["said"]), said, rtol=1e-4, atol=1e-4)
+    blocks = {name.split(".")[2] for name in answer["states"] if name.startswith("encoder.")}
+    assert blocks == {str(block) for block in range(left)}
+
+
+def one_row(ids: list[int]) -> Padded:
+    return Padded(torch.tensor([ids]), torch.tensor([len(ids)]))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_states_inside_the_blocks_are_those_of_python(page: Page, norm: str, tmp_path: Path) -> None:
+    pipeline = drawn_at_random(translator(model={**SIZES, "norm": norm}, seed=3))
+    answer = page.evaluate(PASS, [saved(pipeline, tmp_path / "m.safetensors"), IDS, WRITTEN, None])["states"]
+    expected: dict[str, dict[str, torch.Tensor]] = {}
+
+    def residual(name: str) -> Any:
+        def note(_module: Any, given: tuple[Any, ...], output: torch.Tensor) -> None:
+            expected.setdefault(name, {}).update(input=given[0], output=output)
+
+        return note
+
+    def part(name: str) -> Any:
+        def note(_module: Any, given: tuple[Any, ...], output: Any) -> None:
+            update = output[0] if isinstance(output, tuple) else output
+            expected.setdefault(name, {}).update(read=given[0], update=update)
+
+        return note
+
+    for name, module in pipeline.model.named_modules():
+        if name.endswith("_residual"):
+            before = name.removesuffix("_residual")
+            hidden = before if before.endswith("feed_forward") else f"{before}_attention"
+            module.register_forward_hook(residual(hidden))
+        elif ".blocks." in name and name.endswith(("self_attention", "cross_attention", "feed_forward")):
+            module.register_forward_hook(part(name))
+    with torch.inference_mode():
+        pipeline.model(one_row(IDS), one_row(WRITTEN))
+    assert {*answer} == {*expected}
+    assert len(expected) == 2 * 2 + 2 * 3
+    for name, states in expected.items():
+        for key, value in states.items():
+            torch.testing.assert_close(torch.tensor(answer[name][key]), value.flatten(), rtol=1e-4, atol=1e-4)
+        added = torch.tensor(answer[name]["input"]) + torch.tensor(answer[name]["update"])
+        torch.testing.assert_close(torch.tensor(answer[name]["sum"]), added, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_weights_of_fewer_bits_are_what_they_stand_for(page: Page, dtype: str, tmp_path: Path) -> None:
     from transduce.explore.live import in_int8

@@ -147,6 +147,8 @@ def test_a_notebook_shows_the_words_of_the_page(opened: Page, pipeline: Pipeline
             rows[0] = columns[0] = "<s>"
         assert matrix[:2] == [rows, columns], layer.name
         np.testing.assert_allclose(np.reshape(matrix[2], weights.shape), weights, atol=1e-5)
+
+
 def test_the_steps_of_a_query_are_the_servers(opened: Page, pipeline: Pipeline) -> None:
     if not pipeline.recipe.model["kind"].startswith("transformer"):
         pytest.skip("the page takes apart the attention of Transformers alone")

@@ -31,8 +31,8 @@ ASSETS = {
     "text_zh": r"text_(\w+_)?zh",
     "engines": r"engine/(recurrent|ctc)",
     "steps": r"engine/steps",
-    "drawings": r"sound|spectr|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading|word_flow|boxes",
-    "views": r"overview|worth|cuts|row|probabilities|beam|formula|steps|masks|positions|chart|vendor/d3-hierarchy",
+    "drawings": r"sound|spectr|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading",
+    "views": r"boxes|word_flow|overview|worth|cuts|row|probabilities|beam|formula|steps|masks|positions|chart|vendor/d3-hierarchy",
     "explorer": r"",
 }
 

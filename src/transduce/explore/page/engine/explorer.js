@@ -41,13 +41,14 @@
       this.language = file.config.task?.source ?? "";
     }
 
-    /** What an explorer's server answers for a text. beam: its width; changes: interventions, as E.weighed takes them;
+    /** What an explorer's server answers for a text. beam: its width; search: other settings in the place of the
+        recipe's; changes: interventions, as E.weighed takes them, and encoder_layers: how many of the encoder act;
         forced: ids that the output begins with; target: ids that are looked at in the place of an output; sentence:
         the number of the one that is looked at, of a text of several, from 0. */
-    explore(text, { beam, changes, forced = [], target, sentence = 0 } = {}) {
+    explore(text, { beam, search = {}, changes, forced = [], target, sentence = 0 } = {}) {
       if (!text.trim()) throw new Error("text: expected a sentence; this one is empty.");
       const method = this.model.atOnce ? "ctc" : "beam";
-      const settings = { ...this.settings, ...(beam ? { method, beam } : {}) };
+      const settings = { ...this.settings, ...(beam ? { method, beam } : {}), ...search };
       const whole = forced.length || target ? null : this.whole(text, sentence, settings, changes);
       const one = whole ? whole.sentences[whole.sentence].text : text;
       if (settings.method === method) settings.nbest = settings.beam;
@@ -101,6 +102,15 @@
       const lattice = settings.method === "beam" ? { steps: [] } : null;
       const { ids, found } = this.read(text, settings, changes, forced, lattice);
       return this.answer(text, null, null, found, lattice, changes, ids);
+    }
+
+    /** One pass over a text and ids that are written: {said: log p of every token behind the start and behind each of
+        these, states: of each part of a block (E.Stack's residual), by its name}. Of a translator. */
+    pass(text, written = [], changes) {
+      const run = { changes, record: {}, states: {} };
+      const begun = this.model.start(this.source.closed(this.source.tokenizer.encode(text)), run);
+      const { said } = this.model.extend([this.target.start, ...written], begun, run);
+      return { said, states: run.states };
     }
 
     /** log p(output | source), and its change without each head (interpret/importance.py). tokens: of the output. */

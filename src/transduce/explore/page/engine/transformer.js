@@ -47,15 +47,21 @@
 
     norm = (x, parts) => E.normed(this.settings.norm_kind ?? "layer", x, this.settings.d_model, parts, this.epsilon);
 
-    /** x + f(norm(x)), or norm(x + f(x)). */
-    residual(x, { norm }, layer) {
-      if (this.settings.norm === "pre") return E.added(x, layer(this.norm(x, norm)));
-      return this.norm(E.added(x, layer(x)), norm);
+    /** x + f(norm(x)), or norm(x + f(x)). run.states: {name: what came in, what f read and gave, the sum, what leaves}. */
+    residual(x, { norm }, name, run, layer) {
+      const pre = this.settings.norm === "pre";
+      const read = pre ? this.norm(x, norm) : x;
+      const update = layer(read);
+      const sum = E.added(x, update);
+      const output = pre ? sum : this.norm(sum, norm);
+      if (run.states) run.states[name] = { input: x, read, update, sum, output };
+      return output;
     }
 
     /**
      * What leaves the last block. past: for each block {keys, values} of earlier positions, which grow here.
-     * sources: for each block those of the source.
+     * sources: for each block those of the source. run.changes.encoder_layers: how many blocks of the encoder act; the
+     * others are left out.
      */
     extend(x, past, sources, run) {
       const { d_model, positions, first_position, pattern, stride } = this.settings;
@@ -66,8 +72,9 @@
       if (this.parts.embedding_norm) x = this.norm(x, this.parts.embedding_norm);
       const may = PATTERNS[pattern ?? "full"];
       const sees = this.causal ? (t, s) => s <= t && may(t, s, stride) : () => true;
-      this.blocks.forEach(({ parts, self, cross }, layer) => {
-        x = this.residual(x, parts.self_residual, (y) => {
+      const acting = this.causal ? undefined : run.changes?.encoder_layers;
+      this.blocks.slice(0, acting).forEach(({ parts, self, cross }, layer) => {
+        x = this.residual(x, parts.self_residual, self.name, run, (y) => {
           const present = self.keysValues(y, rows, offset, run);
           past[layer].keys.push(...present.keys);
           past[layer].values.push(...present.values);
@@ -75,11 +82,10 @@
         });
         if (cross) {
           const look = (y) => cross.read(y, rows, sources[layer], () => true, offset, run);
-          x = this.residual(x, parts.cross_residual, look);
+          x = this.residual(x, parts.cross_residual, cross.name, run, look);
         }
-        x = this.residual(x, parts.feed_forward_residual, (y) =>
-          E.feedForward(this.settings.activation, y, rows, parts.feed_forward),
-        );
+        const feed = (y) => E.feedForward(this.settings.activation, y, rows, parts.feed_forward);
+        x = this.residual(x, parts.feed_forward_residual, `${this.name}.blocks.${layer}.feed_forward`, run, feed);
       });
       return this.settings.norm === "pre" ? this.norm(x, this.parts.norm) : x;
     }
