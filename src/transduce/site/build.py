@@ -32,7 +32,7 @@ ASSETS = {
     "engines": r"engine/(recurrent|ctc)",
     "steps": r"engine/steps",
     "drawings": r"sound|spectr|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading",
-    "views": r"boxes|word_flow|overview|worth|cuts|row|probabilities|beam|formula|steps|masks|positions|chart|vendor/d3-hierarchy",
+    "views": r"boxes|word_flow|overview|worth|cuts|row|probab|beam|formula|steps|masks|positions|chart|vendor/d3-hier",
     "explorer": r"",
 }
 
