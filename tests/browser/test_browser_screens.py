@@ -19,7 +19,7 @@ def test_every_picture_of_the_page_is_taken(browser: Browser, trained_run: Path,
     if not Path(environment["TRANSDUCE_CHROMIUM"]).exists():
         del environment["TRANSDUCE_CHROMIUM"]
     command = [sys.executable, str(script), str(trained_run), "--folder", str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     taken = {path.stem for path in tmp_path.glob("*.png")}
     pictures = {path.stem for path in (REPOSITORY / "docs" / "images").glob("explorer-*.png")}
