@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
+Weights = NDArray[np.floating[Any]]
 Calls = Mapping[str, list[Tensor]]  # each module's name and the weights (B, H, Q, K) of its calls
 
 
@@ -204,9 +205,7 @@ class Attention:
         rows, columns = weights_TS.shape
         return self.labels(part.rows, rows), self.labels(part.columns, columns), weights_TS, title
 
-    def by_words(
-        self, name: str | None = None, head: int | None = None
-    ) -> tuple[list[str], list[str], NDArray[np.float64], str]:
+    def by_words(self, name: str | None = None, head: int | None = None) -> tuple[list[str], list[str], Weights, str]:
         """As `matrix`, with the words of the texts for their tokens: what people look at.
 
         A word receives what its tokens receive, and attends as they do on average (`transduce.interpret.words`). Start
@@ -214,17 +213,13 @@ class Attention:
         """
         rows, columns, weights_TS, title = self.matrix(name, head)
         part = (self.layer(name) if name else self._first_layers()[0]).part
-        weights: NDArray[np.float64] = weights_TS.double().numpy()
-        if row_groups := self._words(part.rows, len(rows)):
-            rows, weights = (
-                [text for text, _ in row_groups],
-                by_words([each for _, each in row_groups], weights, "queries"),
-            )
-        if column_groups := self._words(part.columns, len(columns)):
-            columns, weights = (
-                [text for text, _ in column_groups],
-                by_words([each for _, each in column_groups], weights),
-            )
+        weights: Weights = weights_TS.double().numpy()
+        if words := self._words(part.rows, len(rows)):
+            rows = [text for text, _ in words]
+            weights = by_words([places for _, places in words], weights, "queries")
+        if words := self._words(part.columns, len(columns)):
+            columns = [text for text, _ in words]
+            weights = by_words([places for _, places in words], weights)
         return rows, columns, weights, title
 
     def _words(self, axis: Axis, size: int) -> list[tuple[str, tuple[int, ...]]]:

@@ -1,7 +1,9 @@
 /* The sentence and what the model makes of it: side by side, each word showing what it looks at. */
 "use strict";
 (function (T) {
-  const LONGEST_EXAMPLE = 38;
+  const LONGEST_EXAMPLE = 38,
+    LONGEST_OUTPUT = 300, // of what is no text
+    MOST_LINES = 8;
   const SENT = {
     translation: "composer.translate",
     classification: "composer.classify",
@@ -29,7 +31,7 @@
   function sentenceBox({ models, model, text }) {
     const box = T.html("textarea", {
       id: "sentence",
-      rows: "2",
+      rows: String(Math.max(2, Math.min(MOST_LINES, text.split("\n").length))),
       spellcheck: "false",
       dir: "auto",
       lang: model.source || false,
@@ -203,10 +205,14 @@
     ];
   };
 
+  T.cutShort = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
   /** How sure the model is of what its picture shows. */
   const pictured = ({ exploration }) => [
     T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration)),
-    exploration.drawing?.probabilities && T.html("p", { class: "output", id: "output" }, exploration.target.text),
+    exploration.drawing?.probabilities
+      ? T.html("p", { class: "output", id: "output" }, exploration.target.text)
+      : T.html("p", { class: "output small", id: "output" }, T.cutShort(exploration.target.text, LONGEST_OUTPUT)),
   ];
 
   const MOST_OTHERS = 2;

@@ -78,7 +78,7 @@
     if (!found) return "";
     const source = found.recording ? T.soundName(T.state().text) : found.text;
     const told = [...new Set([source, found.target.text])].filter(Boolean).join(" → ");
-    return told.length > MOST_SENTENCE ? `${told.slice(0, MOST_SENTENCE)}…` : told;
+    return T.cutShort(told, MOST_SENTENCE);
   }
 
   const words = (text, x, y, size, more = {}) =>
