@@ -107,7 +107,7 @@ def joined(files: Iterable[Path]) -> str:
 def _words() -> dict[str, list[str]]:
     """The words of the demo's corpus by what they are, for pages that name heads by what they look at."""
     known = lexicon()
-    forms = {
+    forms: dict[str, list[tuple[str, ...]]] = {
         "noun": [(noun.english, noun.english_plural) for noun in known.nouns.values()],
         "verb": [(verb.english.split()[0], verb.past.split()[0]) for verb in known.verbs.values()],
         "adjective": [(name,) for name in known.adjectives],
