@@ -10,7 +10,7 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo site-recordings test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
+.PHONY: help setup demo site-recordings test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs site clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -20,6 +20,8 @@ help:
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
+	@echo "make site-recordings   train small models of other tasks, and record what they say for the site"
+	@echo "make site    write the notes as pages that one can touch, and the documentation, to site/; open site/index.html"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
 	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
@@ -27,11 +29,11 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
+$(VENV)/.installed-%: pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Transduce needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
-	@touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$*]"
+	@touch $@
 
 demo: $(STAMP)
 	$(BIN)/transduce demo
@@ -68,7 +70,15 @@ mutants: $(STAMP)
 
 # What pages promise: links and anchors, code, generated tables, notebooks.
 docs: $(STAMP)
-	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/api/test_public_names.py
+	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/test_docs_site.py tests/api/test_public_names.py
+
+# The notes as pages, whose model is that of the demo, trained where it is missing; and the documentation, which needs the
+# extra `docs`, whatever EXTRAS are.
+SITE ?= site
+site: $(VENV)/.installed-docs
+	$(BIN)/python -m transduce.site $(SITE)
+	$(BIN)/python docs/make_site.py $(SITE)
+	$(BIN)/python docs/check_site.py $(SITE)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -111,4 +121,4 @@ bare-install:
 	$(PYTHON) benchmarks/bare_install.py dist/*.whl
 
 clean:
-	rm -rf dist $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist site $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -51,6 +51,34 @@ def test_it_opens_on_a_sentence_of_the_models_own(visit: Open, trained_run: Path
     assert "Zwei Hunde rennen durch den Schnee." in tab.find(".example").all_text_contents()
 
 
+def test_it_opens_where_attention_is_best_seen(visit: Open, trained_run: Path) -> None:
+    opens = load_model_file(trained_run).provenance["opening"]
+    tab = visit(text="", unit="tokens")
+    state = tab.state()
+    assert (state["layer"], state["head"], state["row"]) == (opens["layer"], str(opens["head"]), str(opens["row"]))
+    assert tab.find('[data-name="attention"] .chosen-row').count() == 1 and tab.find('[data-name="row"]').count() == 1
+    tab.find("#example-1").click()
+    tab.drawn()
+    later = tab.state()
+    assert later["text"] and [later[each] for each in ("layer", "head", "row")] == [
+        state[each] for each in ("layer", "head", "row")
+    ]
+    tab = visit(text="", head=0, layer=opens["layer"])  # the link says where: no row is added
+    assert tab.state()["row"] == ""
+
+
+def test_words_that_were_never_seen_are_marked(visit: Open) -> None:
+    tab = visit(model="random", text="ba zzz fi 李")
+    assert tab.find(".w.unknown").all_inner_texts() == ["zzz", "李"] and "zzz, 李" in tab.text("#unknown-words")
+    assert tab.find("#unknown-output").count() == 0
+    tab.go(text="ba fi")
+    assert tab.find(".w.unknown, #unknown-words").count() == 0
+    told = """(texts) => Boolean(Transduce.unknownOutput({ target: { tokens: texts.map((text) => ({ text })) } }))"""
+    cases = {True: [["<unk>", "</s>"], ["[UNK]"]], False: [["</s>"], [], ["<unk>", "fi", "</s>"]]}
+    for expected, outputs in cases.items():
+        assert all(tab.page.evaluate(told, output) is expected for output in outputs)
+
+
 @pytest.mark.parametrize("view", ["attention", "positions"])
 def test_beside_an_error_there_is_no_translation_of_something_else(visit: Open, view: str) -> None:
     tab = visit(view=view)
@@ -164,10 +192,8 @@ def test_a_saved_page_says_why_there_is_no_tree(browser: Browser, greedy: Path, 
         tab.go(model="greedy")  # runs in the page
         tab.find("#search-beam").click()
         tab.page.wait_for_selector("#view svg")
-        tab.go(model="ctc")
-        assert "all words at once" in tab.text("#view") and "transduce explore" not in tab.text("#view")
-        tab.go(view="training")
-        assert "--run" in tab.text("#view")
+        tab.go(model="ctc")  # writes all words at once: there is no beam, and no training was saved
+        assert not {"Beam", "Training"} & set(tab.find("#views li").all_inner_texts())
 
 
 def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None:

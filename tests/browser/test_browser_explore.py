@@ -59,6 +59,26 @@ def test_a_head_is_opened_and_its_numbers_are_the_models(visit: Open, explored: 
         assert f"{weights_HTS[1, row, column]:.3f}" in tab.text(".tip")
 
 
+def test_colours_go_from_0_to_1_until_they_are_stretched(visit: Open) -> None:
+    tab = visit(layer=LAYER, head="mean", unit="tokens")
+    shown = """() => {
+      const choice = Transduce.chosen(Transduce.shown), cells = [...document.querySelectorAll(
+        '[data-name="attention"] .picture > g > rect[rx]')].map(cell => cell.getAttribute("fill"));
+      const { values } = Transduce.matrix(Transduce.shown, choice, "tokens");
+      const most = Transduce.largest(values);
+      return [cells[values.indexOf(most)], Transduce.weightColour(most), Transduce.weightColour(1), most];
+    }"""
+    cell, fixed, full, most = tab.page.evaluate(shown)
+    assert cell == fixed != full
+    legend = tab.find('[data-name="attention"] .legend')
+    assert legend.inner_text().split() == ["0.000", "1.00"] and tab.find(".stretched").count() == 0
+    tab.find("#stretch-attention").click()
+    tab.drawn()
+    assert tab.page.evaluate(shown)[0] == full
+    assert f"{most:.3f}" in tab.text('[data-name="attention"] .stretched') and f"{most:.3f}" in legend.inner_text()
+    assert "stretch=1" in tab.page.url
+
+
 def test_hovering_gives_the_numbers_and_leaving_hides_them(visit: Open, explored: Server) -> None:
     tab = visit(unit="tokens", layer=LAYER, head=0)
     (layer,) = [each for each in exploration(explored)["attention"] if each["name"] == LAYER]

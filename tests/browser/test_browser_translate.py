@@ -295,6 +295,80 @@ def test_links_lead_to_the_explorer_and_the_api(visit: Open, server: Server) -> 
     assert tab.page.evaluate("fetch('favicon.ico').then((answer) => answer.ok)")
 
 
+def test_a_file_is_translated_and_saved_under_its_language(visit: Open, server: Server, tmp_path: Path) -> None:
+    tab = visit()
+    film = "1\n00:00:01,000 --> 00:00:02,000\nba be\n"
+    lines = translated(server, "ba be")
+    for name, text, expected in [("信.txt", TWO, translated(server, TWO)), ("film.srt", film, None)]:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with tab.page.expect_download() as saved:
+            tab.find("#file").set_input_files(tmp_path / name)
+        stem, ending = name.split(".")
+        assert saved.value.suggested_filename == f"{stem}.en.{ending}"
+        found = Path(saved.value.path()).read_text(encoding="utf-8")
+        assert found == (expected or film.replace("ba be", lines))
+        expect(tab.find("#file-status")).to_have_text("Translated and saved as")
+        expect(tab.find("#download")).to_have_text(f"{stem}.en.{ending}")
+        check(tab, name)
+    with tab.page.expect_download() as again:
+        tab.find("#download").click()
+    assert again.value.suggested_filename == "film.en.srt"
+    with tab.page.expect_file_chooser():
+        tab.find("#choose").click()
+
+
+DROPPED = """([name, text]) => {
+  const held = new DataTransfer();
+  held.items.add(new File([text], name));
+  const place = document.getElementById("text");
+  for (const kind of ["dragover", "drop"])
+    place.dispatchEvent(new DragEvent(kind, { dataTransfer: held, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_files_are_dropped_and_wrong_ones_are_said_in_the_pages_language(visit: Open, server: Server) -> None:
+    tab = visit(**{"from": "en"})
+    with tab.page.expect_download() as saved:
+        tab.page.evaluate(DROPPED, ["page.html", "<p>ba <b>be</b>"])
+    assert saved.value.suggested_filename == "page.de.html"
+    asked = {"q": "<p>ba <b>be</b>", "source": "en", "target": "de", "format": "html"}
+    expected = server.post("/translate", **asked).json()["translatedText"]
+    assert Path(saved.value.path()).read_text(encoding="utf-8") == expected
+    told = tab.find("#file-status")
+    tab.page.evaluate(DROPPED, ["a.docx", "x"])
+    expect(told).to_have_text("a.docx is of a format that cannot be read. Choose one of .txt .html .htm .srt .vtt.")
+    expect(tab.find("#download")).to_be_hidden()
+    tab.page.evaluate(DROPPED, ["a.txt", "x" * 20_001])
+    expect(told).to_contain_text("a.txt is too long: the server takes 5,000 characters at once")
+    with tab.refusals():
+        tab.page.evaluate(DROPPED, ["a.txt", "x" * 5001])
+        expect(told).to_contain_text("refused this: 5,001 characters; 5,000 at most")
+    tab.find("#language").click()
+    expect(told).to_contain_text("服务器拒绝了请求：")
+    expect(tab.find("#choose")).to_have_text("翻译文件（.txt .html .htm .srt .vtt）")
+
+
+def test_old_links_of_the_explorer_lead_to_where_it_is(visit: Open, server: Server) -> None:
+    tab = visit(view="beam", text="ba%20be", lang="zh")
+    expect(tab.page).to_have_title("explorer")
+    assert tab.page.url == f"{server.address}/explore#view=beam&text=ba%20be&lang=zh"
+    tab.close()
+    tab = visit(**{"from": "en", "lang": "en"})
+    tab.page.evaluate("location.hash = 'text'")  # as the link that skips to the text
+    tab.page.wait_for_timeout(200)
+    assert tab.text("h1") == "Translate"
+    tab.page.evaluate("location.hash = 'layer=mean'")
+    expect(tab.page).to_have_title("explorer")
+
+
+def test_where_no_explorer_is_old_links_say_so(browser: Browser, models: list[Path]) -> None:
+    with serving(models) as running, visiting(browser, f"{running.address}/") as tab:
+        at(tab, view="beam", text="ba")
+        expect(tab.find("#status")).to_contain_text("link of the explorer, which this server does not show")
+        tab.find("#text").fill(TWO)
+        shows(tab, translated(running, TWO))
+
+
 def test_what_a_model_writes_is_shown_as_text(visit: Open) -> None:
     tab = visit()
     hostile = "<img src=x onerror=alert(1)>"

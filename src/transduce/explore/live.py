@@ -17,7 +17,7 @@ from transduce.kernels.matmul import quantised
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
 MOST = 10_000_000  # weights of a model that a page holds
-KINDS = ("transformer", "transformer_decoder")
+KINDS = ("transformer", "transformer_decoder", "rnn", "rnn_decoder", "ctc")
 TASKS = ("translation", "language_modelling")
 
 

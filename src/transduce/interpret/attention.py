@@ -33,7 +33,7 @@ from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.words import Words
 from transduce.data.speech.audio import name_of
 from transduce.inference.prediction import Prediction
-from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass
+from transduce.interpret.layers import Attends, Axis, as_shown, attending, one_pass
 from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
 from transduce.interpret.token_spans import (
@@ -194,7 +194,7 @@ class Attention:
             if not layers:
                 raise InputError("this model has no attention.")
             weights_TS = torch.stack([layer.weights.mean(0) for layer in layers if _alike(layer, layers[0])]).mean(0)
-            part, title = layers[0].part, f"{NAMES[layers[0].part.kind]}, mean of all layers and heads"
+            part, title = layers[0].part, f"{layers[0].part.group}, mean of all layers and heads"
         else:
             layer = self.layer(name)
             part = layer.part

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.templates import render
-from transduce.serve import explorer, generation, libretranslate, operations, transcriptions, v1
+from transduce.serve import explorer, generation, libretranslate, operations, transcriptions, translate_file, v1
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
 from transduce.serve.models import Models
@@ -69,7 +69,7 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     )
     app.state.service = service
     explored = (explorer,) if service.settings.explore else ()
-    rooms = (libretranslate, v1, generation, transcriptions, *explored, operations)
+    rooms = (libretranslate, translate_file, v1, generation, transcriptions, *explored, operations)
     routers = [room.routes(service) for room in rooms]
     for router in routers:
         app.include_router(router)

@@ -298,6 +298,7 @@ class PartAnswer(BaseModel):
 class ShowsAnswer(BaseModel):
     """Which views a model has."""
 
+    writes: bool = Field(description="Whether it writes tokens, each with a probability.")
     beam: bool
     steps: bool
     importance: bool
@@ -325,6 +326,14 @@ class GeneratesAnswer(BaseModel):
     lines: str | None
 
 
+class OpeningAnswer(BaseModel):
+    """Where attention is best seen for the first example: a module, a head of it, a token along its rows."""
+
+    layer: str
+    head: int
+    row: int
+
+
 class DescribedAnswer(BaseModel):
     """A model."""
 
@@ -337,6 +346,7 @@ class DescribedAnswer(BaseModel):
     layers: list[PartAnswer]
     shows: ShowsAnswer
     examples: list[str] = Field(description="Short validation sources that the model file holds.")
+    opening: OpeningAnswer | None
     accepts_audio: AcceptsAudioAnswer | None
     generates: GeneratesAnswer | None
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from transduce.core.templates import self_contained
+from transduce.serve.file_formats import FORMATS
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
 
@@ -30,7 +31,7 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
 @lru_cache(maxsize=4)
 def _page(pairs: tuple[tuple[str, tuple[str, ...]], ...], characters: int, key: bool, explorer: bool) -> str:
     """Written anew only when a model with other languages was loaded."""
-    data = {"pairs": pairs, "characters": characters, "key": key}
+    data = {"pairs": pairs, "characters": characters, "key": key, "explore": explorer, "files": list(FORMATS)}
     return self_contained(FOLDER / "index.html.jinja", data=data, explorer=explorer)
 
 

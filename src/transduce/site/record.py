@@ -1,8 +1,9 @@
 """`python -m transduce.site.record [NAME ..]`: what models of other tasks say, recorded for the page "Beyond text".
 
 A recording is recordings/NAME.json: examples as the explorer shows them, and a record of the model: data and their
-licence, recipe, updates, what it reached. The model is trained by recordings/NAME.toml in runs/site-NAME where it is not
-there. Data are generated, or lie in the folders that the recipes name, under licences that let them be passed on.
+licence, recipe, updates, what it reached. Where runs/site-NAME is not there, the model is trained in it by
+recordings/NAME.toml. Data are generated, or lie in the folders that the recipes name, under licences that let them be
+passed on.
 """
 
 import base64

@@ -39,7 +39,7 @@ from transduce.training.beginning import restore_or_start
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.diagnostics import MANY_EPOCHS, PATIENCE, few_draws, many_epochs
 from transduce.training.display import Display
-from transduce.training.examples import examples
+from transduce.training.examples import examples, opening_of
 from transduce.training.fine_tuning import columns_of_start
 from transduce.training.finished import Report, finished_report, note_plan, tell_finished
 from transduce.training.held_out_files import write_held_out
@@ -374,6 +374,8 @@ def _finish(
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
     (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, task, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
+    if opens := opening_of(model, task, provenance["examples"], recipe.search):
+        provenance["opening"] = opens
     file = ModelFile(weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())

@@ -37,8 +37,8 @@
     },
   };
 
-  function widths({ state, shows, model }) {
-    if (!T.answers(model) || shows.beam === false) return null;
+  function widths({ state, model }) {
+    if (!T.answers(model)) return null;
     const all = [["", T.say("beam.recipe")], ...["2", "3", "5", "8", "12"].map((each) => [each, each])];
     return T.select("beam-width", T.say("beam.width"), all, state.beam ?? "", (beam) => T.go({ beam, node: "" }));
   }
@@ -46,8 +46,7 @@
   const USUAL = "5";
 
   /** Why there is no tree, and how to come to one. */
-  function nothing({ state, shows, model }) {
-    if (shows.beam === false) return T.html("p", { class: "empty" }, T.say("beam.none.at_once"));
+  function nothing({ state, model }) {
     if (!T.answers(model)) return T.html("p", { class: "empty" }, T.say("beam.none.offline"));
     if (state.beam) return T.html("p", { class: "empty" }, T.say("beam.none.empty"));
     return T.html(

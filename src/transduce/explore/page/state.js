@@ -14,6 +14,7 @@
     head: "mean", // a head's number from 0, or "mean"
     unit: "words", // words or tokens
     show: "matrix", // matrix or lines
+    stretch: "", // 1: the darkest colour is the largest weight that is shown, not 1
     row: "", // the query in focus
     cut: "", // connections that are cut, as kind.query.key, places of tokens, with _ between
     worth: "", // 1: show what each head is worth
@@ -60,6 +61,17 @@
   T.remember = (defaults) => {
     Object.assign(DEFAULTS, defaults);
     current = read();
+  };
+
+  /** Whether a state has another value than the default under any of these names. */
+  T.chosenIn = (state, names) => names.some((name) => state[name] !== DEFAULTS[name]);
+
+  /** Changes the state and the link without telling anybody: what is being drawn is so already. */
+  T.settle = (patch) => {
+    const link = T.linkTo(patch);
+    current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
+    location.replace(link);
+    return current;
   };
 
   /** A place of the state among so many, whatever the link said; `otherwise` where it said nothing. */

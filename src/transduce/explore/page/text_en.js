@@ -47,6 +47,8 @@ window.Transduce.texts = {
     "prediction.source": "Words of the sentence",
     "prediction.target": "Words of the output",
     "prediction.hint": "Point at a word, or tap it, to see what it looks at: the mean of all cross-attention.",
+    "prediction.hint.classification": "Point at the label, or tap it, to see which words attention pooling read for it.",
+    "prediction.hint.extractive_qa": "Point at the answer, or tap it, to see where it may begin and end.",
     "prediction.said": "Output: {text}",
     "prediction.empty": "(nothing)",
     "prediction.probability": "probability {p}",
@@ -55,6 +57,9 @@ window.Transduce.texts = {
     "prediction.whole": "The whole text, sentence by sentence: choose the one to look at",
     "prediction.sentence": "Sentence {n} of {count}: {text}",
     "prediction.cut": "cut off at the length limit",
+
+    "unknown.words": "Never seen in training, or in part: {words}. The model reads them as its token for what is unknown.",
+    "unknown.output": "The output is nothing but tokens for unknown words: the model has no word for it.",
 
     "views.label": "Views",
     "view.attention": "Attention",
@@ -147,6 +152,9 @@ window.Transduce.texts = {
     "memory.stop": "Stop",
     "memory.next": "Next step",
     "memory.slider": "Step that is shown",
+    "tree.title.labels": "A label for each part of the text",
+    "tree.caption.labels":
+      "Parts above, words below. Each node has the colour of its likeliest label: orange to blue, in the order of the labels' names.",
     "tree.title": "The tree",
     "tree.caption": "Phrases above, words below. A phrase in focus marks its words.",
     "tree.note":
@@ -179,10 +187,17 @@ window.Transduce.texts = {
     "kind.encoder": "Encoder self-attention",
     "kind.decoder": "Decoder self-attention",
     "kind.other": "Other attention",
+    "kind.cross.classification": "Attention pooling",
+    "kind.cross.extractive_qa": "Pointer to the answer",
+    "kind.encoder.extractive_qa": "Attention between question and text",
+    "kind.encoder.tree_classification": "Attention between the nodes of the tree",
     "short.cross": "Cross",
     "short.encoder": "Encoder",
     "short.decoder": "Decoder",
     "short.other": "Other",
+    "short.cross.classification": "pooling",
+    "short.cross.extractive_qa": "pointer",
+    "short.encoder.extractive_qa": "between",
     "name.head": "{kind}, layer {layer}, head {head}",
     "name.heads": "{kind}, layer {layer}, mean of heads",
     "name.single": "{kind}, layer {layer}",
@@ -194,6 +209,10 @@ window.Transduce.texts = {
     "choice.head": "head {head}",
     "axis.source": "Source",
     "axis.target": "Being written",
+    "axis.target.classification": "Label",
+    "axis.target.extractive_qa": "Where the answer",
+    "axis.source.extractive_qa": "Question and text",
+    "axis.source.tree_classification": "Nodes, each behind its parts",
     "axis.decoder_input": "Written so far",
     "axis.other": "Place",
     "caption.cross":
@@ -202,6 +221,14 @@ window.Transduce.texts = {
       "Each row is a source word; the stronger a cell's colour, the more it looks at that word. A row adds up to 1.",
     "caption.decoder":
       "Each row is a word already read by the decoder; it sees itself and what stands before it. A row adds up to 1.",
+    "caption.cross.classification":
+      "The row is the label; the stronger a cell's colour, the more of that word was read for it. The row adds up to 1.",
+    "caption.cross.extractive_qa":
+      "Two rows, for where the answer begins and where it ends; the stronger a cell's colour, the likelier there. A row adds up to 1.",
+    "caption.encoder.extractive_qa":
+      "Words of the question look at the text, and those of the text at the question; the stronger a cell's colour, the more. A row adds up to 1.",
+    "caption.encoder.tree_classification":
+      "Each row is a node of the tree; it looks at the nodes that it has an edge to. A row adds up to 1.",
     "caption.other": "Each row is one query; the stronger a cell's colour, the more it looks there.",
     "caption.rollout":
       "Attention followed through all layers, half of it staying in place at each (Abnar and Zuidema 2020).",
@@ -227,6 +254,9 @@ window.Transduce.texts = {
     "matrix.note":
       "Point at a cell, or tap it, for its number, or walk with the arrow keys; a click, a second tap or Enter opens the row in every head.",
     "matrix.describe": "{name}: {rows} rows, {columns} columns. Strongest links: {links}.",
+    stretch: "Stretch colours",
+    "stretch.why": "The darkest colour is then the largest weight that is shown, instead of 1",
+    "stretch.now": "Stretched: the darkest is {most}, not 1.",
     "lines.role": "lines between words",
     "lines.caption": "On the left who looks, on the right what is looked at; the thicker a line, the more.",
     "lines.looks": "{word} looks at",
@@ -284,8 +314,6 @@ window.Transduce.texts = {
       "This model searches without a beam: it keeps a single hypothesis, and nothing branches. A search with a beam shows what else it would weigh; its output then stands above.",
     "beam.none.search": "Search with a beam of {beam}",
     "beam.none.empty": "There is no tree: the output has no words.",
-    "beam.none.at_once":
-      "This model writes all words at once instead of one after the other. It has no beam, and so there is no tree.",
     "beam.none.offline":
       "This saved page holds no tree: the model searched without a beam when it was saved. With the model at hand, transduce explore MODEL searches with a beam of any width, in this view.",
     "beam.width": "Beam width",
@@ -307,7 +335,6 @@ window.Transduce.texts = {
     "steps.whose": "Numbers",
     "steps.model": "This model's",
     "steps.example": "The notes' example",
-    "steps.only": "This model's attention has no queries and keys to step through; here is the worked example.",
     "steps.see": "See the worked example",
     "steps.layer": "Layer",
     "steps.head": "Head",
@@ -431,8 +458,6 @@ window.Transduce.texts = {
     "compare.still": "No weight moved by more than 0.005.",
 
     "chart.role": "curve",
-    "training.none":
-      "There is no training log for this model. Open its run directory instead of the model file (transduce explore runs/NAME), or name the run beside it (transduce explore MODEL --run runs/NAME).",
     "training.waiting": "Waiting for the first update.",
     "training.live": "Training, now at update {update}. The curves follow by themselves.",
     "training.finished": "Training is finished, after {update} updates.",

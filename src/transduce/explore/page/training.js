@@ -8,7 +8,6 @@
   T.views.training = {
     needs: "training",
     async draw(area, scene) {
-      if (scene.shows.training === false) return T.fill(area, T.html("p", { class: "empty" }, T.say("training.none")));
       if (known.model !== scene.model) known = { model: scene.model, events: [], size: 0, finished: false };
       await more(scene);
       if (scene.current()) show(area, scene);

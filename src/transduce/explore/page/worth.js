@@ -50,7 +50,7 @@
   const nameOf = (each) =>
     T.say("name.head", { kind: T.kindName(each.kind), layer: each.layer + 1, head: each.head + 1 });
   const shortName = (each) =>
-    T.say("name.short", { kind: T.say(`short.${each.kind}`), layer: each.layer + 1, head: each.head + 1 });
+    T.say("name.short", { kind: T.sayOf(`short.${each.kind}`), layer: each.layer + 1, head: each.head + 1 });
 
   function bars(area, heads, scene) {
     const width = T.widthOf(area, 240, 760) - 38,

@@ -4,7 +4,8 @@
   const PAUSE = 300; // milliseconds after the last key
   const place = (id) => document.getElementById(id);
   const [text, output, from, to, key] = ["text", "output", "from", "to", "key"].map(place);
-  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one. */
+  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one; explore: whether
+      the explorer is at /explore. */
   T.data = JSON.parse(place("data").textContent);
   const targets = new Map(T.data.pairs);
   let timer = 0,
@@ -28,6 +29,9 @@
     place("copy").disabled = !words;
   }
 
+  const framed = []; // what else is written in the page's language
+  T.onFrame = (write) => (framed.push(write), write());
+
   /** Everything in the page's language. */
   function frame() {
     document.documentElement.lang = T.say("tag");
@@ -43,6 +47,7 @@
     place("status").textContent = shown[0] && T.say(...shown);
     offer(from, [...targets.keys()], from.value || T.state().from);
     languages(to.value || T.state().to);
+    for (const write of framed) write();
   }
 
   function offer(select, codes, chosen) {
@@ -136,6 +141,13 @@
     return done;
   }
 
+  /** Links of the explorer from when it was at this address lead to where it is now. */
+  function forward() {
+    if (!T.ofExplorer(location.hash)) return;
+    if (T.data.explore) location.replace(`explore${location.hash}`);
+    else status("explore.hidden", {}, true);
+  }
+
   const listen = (id, event, act) => place(id).addEventListener(event, act);
   listen("text", "input", (event) => event.isComposing || changed());
   listen("text", "compositionend", () => changed());
@@ -162,10 +174,11 @@
   listen("theme", "click", () => (T.go({ theme: isDark() ? "light" : "dark" }), frame()));
   listen("language", "click", () => (T.go({ lang: T.language() === "en" ? "zh" : "en" }), frame()));
   dark.addEventListener("change", frame);
-  addEventListener("hashchange", frame);
+  addEventListener("hashchange", () => (frame(), forward()));
 
   place("key-row").hidden = !T.data.key;
   frame();
   show("");
   changed(0); // a browser may have kept the text
+  forward();
 })(window.Transduce);

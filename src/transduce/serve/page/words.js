@@ -27,10 +27,16 @@ window.Transduce = {};
       "counter": "{count} of {most} characters",
       "loading": "Loading …",
       "working": "Translating …",
+      "file": "Translate a file ({formats})",
+      "file.working": "Translating {file} …",
+      "file.done": "Translated and saved as",
+      "error.format": "{file} is of a format that cannot be read. Choose one of {formats}.",
+      "error.file.long": "{file} is too long: the server takes {most} characters at once.",
       "programs": "For programs",
       "programs.note": "This command sends the same request. Libraries for LibreTranslate work, too.",
       "programs.request": "The request as a command",
       "programs.copy": "Copy the command",
+      "explore.hidden": "This is a link of the explorer, which this server does not show.",
       "error.long": "The text is too long: the server takes {most} characters at once.",
       "error.key": "This server wants an API key. Enter it above.",
       "error.wrong.key": "The server does not accept this API key.",
@@ -64,10 +70,16 @@ window.Transduce = {};
       "counter": "{count} / {most} 个字符",
       "loading": "正在加载…",
       "working": "正在翻译…",
+      "file": "翻译文件（{formats}）",
+      "file.working": "正在翻译 {file}…",
+      "file.done": "已翻译并保存为",
+      "error.format": "无法读取 {file} 的格式，请选择 {formats} 文件。",
+      "error.file.long": "{file} 过长：服务器一次最多接受 {most} 个字符。",
       "programs": "供程序调用",
       "programs.note": "下面的命令发送同样的请求，也可以使用 LibreTranslate 的各种客户端。",
       "programs.request": "命令形式的请求",
       "programs.copy": "复制命令",
+      "explore.hidden": "这是注意力可视化页面的链接，但此服务器没有开放该页面。",
       "error.long": "文本过长：服务器一次最多接受 {most} 个字符。",
       "error.key": "此服务器需要 API 密钥，请在上方输入。",
       "error.wrong.key": "服务器不接受此 API 密钥。",
@@ -79,6 +91,10 @@ window.Transduce = {};
     },
   };
 
+  const OWN = ["from", "to", "lang", "theme"];
+  /** Whether what stands behind a # is a state of the explorer: it says something that this page does not know. */
+  T.ofExplorer = (hash) =>
+    [...new URLSearchParams(hash.slice(1))].some(([name, value]) => value && !OWN.includes(name));
   /** What the link says behind its #: from, to, lang, theme. */
   T.state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   /** Changes the link without a new entry in the history. */

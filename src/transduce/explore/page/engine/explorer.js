@@ -4,6 +4,7 @@
   const E = (T.engine ??= {});
   const ALTERNATIVES = 10;
   const TASKS = ["translation", "language_modelling"];
+  const STEPWISE = ["beam", "greedy", "sample"];
   const READ = ["method", "beam", "nbest", "length_rule", "alpha", "max_length_factor", "max_length_offset"];
   READ.push("temperature", "top_k", "top_p", "seed");
   const IDLE = { coverage: 0, min_length: 0, no_repeat_ngram: null, shortlist: null, groups: 1, prune: null };
@@ -27,8 +28,8 @@
       const task = file.config.task?.kind ?? "translation";
       if (!TASKS.includes(task)) throw new E.Unsupported(`task.kind = "${task}"`);
       this.name = name;
-      this.model = new E.Transformer(file);
-      this.settings = searched(file.config.search ?? {});
+      this.model = E.model(file);
+      this.settings = searched(file.config.search ?? {}, this.model.atOnce ? ["ctc"] : STEPWISE);
       const tokenizers = Object.fromEntries(
         Object.entries(file.tokenizer).map(([side, text]) => [side, E.tokenizer(text)]),
       );
@@ -41,8 +42,9 @@
         forced: ids that the output begins with; target: ids that are looked at in the place of an output. */
     explore(text, { beam, changes, forced = [], target } = {}) {
       if (!text.trim()) throw new Error("text: expected a sentence; this one is empty.");
-      const settings = { ...this.settings, ...(beam ? { method: "beam", beam } : {}) };
-      settings.nbest = settings.method === "beam" ? settings.beam : 1;
+      const method = this.model.atOnce ? "ctc" : "beam";
+      const settings = { ...this.settings, ...(beam ? { method, beam } : {}) };
+      if (settings.method === method) settings.nbest = settings.beam;
       return this.source
         ? this.translated(text, settings, changes, forced, target)
         : this.continued(text, settings, changes, forced);
@@ -56,7 +58,7 @@
       const begun = this.model.start(read, { changes, record: {} });
       const limit = E.limitOf(ids.length, settings);
       const found = target
-        ? [this.given(target, begun, changes)]
+        ? [this.given(target, read, changes)]
         : this.searched(begun, limit, settings, changes, forced, lattice);
       const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
       const side = E.side(text, this.around(tokens, read, ids, text));
@@ -89,17 +91,22 @@
       const run = { record: {} };
       const whole = this.likelihood(read, ids, run);
       const heads = layersOf(run.record).flatMap(({ name, kind, layer, heads: count }) =>
-        T.range(count).map((head) => {
-          const change = this.likelihood(read, ids, { record: {}, changes: { cut: [{ name, head }] } }) - whole;
+        T.range(run.record[name][0].axes.still ? 0 : count).map((head) => {
+          const change = this.likelihood(read, ids, { record: {}, changes: { off: [{ name, head }] } }) - whole;
           return { name, layer, kind, head, change };
         }),
       );
       return { log_probability: whole, heads };
     }
 
-    likelihood(read, ids, run) {
-      const { said } = this.model.extend([this.target.start, ...ids], this.model.start(read, run), run);
-      return [...ids, this.target.end].reduce((sum, token, place) => sum + said[place][token], 0);
+    likelihood = (read, ids, run) => this.values(read, ids, run).reduce((sum, value) => sum + value, 0);
+
+    /** The log-probability of each token of a given output, and of its end. */
+    values(read, ids, run) {
+      const { start } = this.target;
+      if (this.model.atOnce) return E.ctcValues(this.model.start(read, run, E.leastPlaces(ids)).places, ids, start);
+      const { said } = this.model.extend([start, ...ids], this.model.start(read, run), run);
+      return [...ids, this.target.end].map((token, place) => said[place][token]);
     }
 
     /** The tokens that stand before and behind a text, with those of the text between them. */
@@ -113,25 +120,38 @@
     }
 
     /** An output that is not searched but given. */
-    given(target, begun, changes) {
-      const read = [this.target.start, ...target];
-      const { said } = this.model.extend(read, begun, { changes, record: {} });
-      const tokens = [...target, this.target.tokenizer.end];
-      const values = tokens.map((token, place) => said[place][token]);
-      const total = values.reduce((sum, value) => sum + value, 0);
-      return { tokens, values, total, ended: true, score: E.normalised(total, tokens.length, this.settings) };
+    given(target, read, changes) {
+      const values = this.values(read, target, { changes, record: {} });
+      return E.written([...target, this.target.tokenizer.end], values, this.target.tokenizer.end, this.settings);
+    }
+
+    /** {said, record}: the log-probabilities at each token of an output, and the weights of that one pass. */
+    looked(read, written, changes) {
+      const run = { changes, record: {} };
+      if (!this.model.atOnce) {
+        const { said } = this.model.extend([this.target.start, ...written], this.model.start(read, run), run);
+        return { said, record: run.record };
+      }
+      if (!written.length) throw new Error("An output without words has no attention in this kind of model.");
+      const { places } = this.model.start(read, run, E.leastPlaces(written));
+      const { held, owners } = E.owners(places, written, this.target.start);
+      const merged = Object.entries(run.record).map(([name, calls]) => [
+        name,
+        calls.map((call) => E.byToken(call, owners, written.length)),
+      ]);
+      return { said: mostCertain(places, held, written), record: Object.fromEntries(merged) };
     }
 
     answer(text, read, source, found, lattice, changes, prompt) {
       const { tokenizer } = this.target;
       const [best] = found;
       const written = best.ended ? best.tokens.slice(0, -1) : best.tokens;
-      const run = { changes, record: {} };
-      const begun = this.model.start(read, run);
-      const { said } = this.model.extend([this.target.start, ...written], begun, run);
+      const { said, record } = this.looked(read, written, changes);
+      const layers = layersOf(record);
       const output = tokenizer.decode(written);
       const spans = E.writtenSpans(tokenizer, written, output);
-      const tokens = [...E.tokensAt(tokenizer, written, spans, output), E.endToken(tokenizer, output)];
+      const end = this.model.atOnce ? [] : [E.endToken(tokenizer, output)];
+      const tokens = [...E.tokensAt(tokenizer, written, spans, output), ...end];
       return {
         model: this.name,
         text,
@@ -145,8 +165,8 @@
         nbest: found.map((each) => this.listed(each)),
         alternatives: said.map((row) => this.alternatives(row)),
         lattice: lattice && this.spelled(lattice),
-        attention: layersOf(run.record),
-        drawing: read ? null : { kind: "look_back", prompt: prompt.length },
+        attention: layers,
+        drawing: layers.some((each) => each.causal) && !read ? { kind: "look_back", prompt: prompt.length } : null,
       };
     }
 
@@ -175,32 +195,45 @@
     });
   };
 
-  /** The recipe's settings of search. Throws Unsupported for those that need more than a beam. */
-  function searched(settings) {
-    if (!["greedy", "beam", "sample", undefined].includes(settings.method))
-      throw new E.Unsupported(`search.method = "${settings.method}"`);
+  /** Of each token the predictions of the place that is most certain of it. */
+  const mostCertain = (places, held, tokens) =>
+    tokens.map((token, t) => {
+      const own = places.filter((_, place) => held[place] === t);
+      return own.reduce((best, row) => (row[token] > best[token] ? row : best));
+    });
+
+  /** The recipe's settings of search. Throws Unsupported for those that need more than these methods. */
+  function searched(settings, methods) {
+    const method = settings.method ?? methods[0];
+    if (!methods.includes(method)) throw new E.Unsupported(`search.method = "${method}"`);
     for (const [key, idle] of Object.entries(IDLE))
       if ((settings[key] ?? idle) !== idle) throw new E.Unsupported(`search.${key} = ${settings[key]}`);
     const read = READ.filter((key) => settings[key] !== undefined).map((key) => [key, settings[key]]);
-    return { method: "beam", beam: 5, ...Object.fromEntries(read) };
+    return { beam: 5, ...Object.fromEntries(read), method };
   }
 
-  const KINDS = { encoder: ["encoder", "source", "source"], decoder: ["decoder", "decoder_input", "decoder_input"] };
-
-  /** The attention of one pass: encoder, decoder, then between both. */
+  /** The attention of one pass: encoder, decoder, then between both, then others. */
   function layersOf(record) {
-    const kind = (name) => (name.endsWith("cross_attention") ? "cross" : name.split(".")[0]);
-    const layers = { encoder: [], decoder: [], cross: [] };
+    const layers = { encoder: [], decoder: [], cross: [], other: [] };
     for (const [name, calls] of Object.entries(record)) {
-      const { heads, rows, columns, data } = calls.at(-1);
-      const [, queries, keys] = KINDS[kind(name)] ?? ["cross", "target", "source"];
-      const list = layers[kind(name)];
-      const shape = [heads, rows, columns];
+      const { axes, heads, rows, columns, data } = calls.at(-1);
+      const list = layers[axes.kind];
       list.push({
-        ...{ name, kind: kind(name), layer: list.length, heads, rows: queries, columns: keys },
-        ...{ causal: keys === "decoder_input", shape, weights: packed(data) },
+        ...{ name, kind: axes.kind, layer: list.length, heads, rows: axes.rows, columns: axes.columns },
+        ...{ causal: axes.columns === "decoder_input", shape: [heads, rows, columns] },
+        weights: packed(axes.tape ? overTokens(data, rows) : data),
       });
     }
-    return [...layers.encoder, ...layers.decoder, ...layers.cross];
+    return Object.values(layers).flat();
+  }
+
+  /** The weights of states by the tokens that they were left by; the initial one is the start token's. */
+  function overTokens(data, rows) {
+    const found = new Float32Array(data.length);
+    for (let row = 0; row < rows; ++row) {
+      found.set(data.subarray(row * rows + 1, (row + 1) * rows), row * rows);
+      found[row * rows] += data[row * rows];
+    }
+    return found;
   }
 })(window.Transduce);
