@@ -21,6 +21,7 @@ help:
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
+	@echo "make site-recordings   train small models of other tasks, and record what they say for the site"
 	@echo "make site    write the notes as pages that one can touch, and the documentation, to site/; open site/index.html"
 	@echo "make screens take the pictures of the explorer in docs/images anew"
 	@echo "make format  let ruff lay out the code"

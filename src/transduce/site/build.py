@@ -60,10 +60,8 @@ def build(folder: Path, pipeline: Pipeline) -> None:
         write_text(assets / "stops" / file.name, joined([file]))
     (assets / "recordings").mkdir(exist_ok=True)
     for file in RECORDINGS.glob("*.json"):
-        recorded = file.read_text(encoding="utf-8")
-        write_text(
-            assets / "recordings" / f"{file.stem}.js", f"(Transduce.recordings ??= {{}}).{file.stem} = {recorded};"
-        )
+        script = f"(Transduce.recordings ??= {{}}).{file.stem} = {joined([file]).rstrip()};\n"
+        write_text(assets / "recordings" / f"{file.stem}.js", script)
     for language in LANGUAGES:
         (folder / language).mkdir(exist_ok=True)
         for name in stops():
