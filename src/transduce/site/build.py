@@ -49,7 +49,7 @@ def build(folder: Path, pipeline: Pipeline) -> None:
     write_text(assets / "site.css", joined([*map(style, STYLES), PAGE / "site.css"]))
     for file in (PAGE / "parts").glob("*.js"):  # which a page loads if it names them in "needs"
         write_text(assets / file.name, joined([file]))
-    for file in STOPS.glob("*.js"):
+    for file in (*STOPS.glob("*.js"), *STOPS.glob("*.css")):
         write_text(assets / "stops" / file.name, joined([file]))
     for language in LANGUAGES:
         (folder / language).mkdir(exist_ok=True)
@@ -69,6 +69,7 @@ def stop_page(name: str, language: str) -> str:
         name=name,
         place=place,
         stop=said,
+        styled=(STOPS / f"{name}.css").is_file(),
         says={f"{name}.{key}": text for key, text in said.get("says", {}).items()},
         before=names[place - 1] if place else None,
         after=names[place + 1] if place + 1 < len(names) else None,
