@@ -10,7 +10,8 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants mutants check format bench bench-peers wheels bare-install runtime-wheel docs clean
+.PHONY: help setup demo test test-all test-variants sanitize mutants check format bench bench-peers wheels bare-install
+.PHONY: runtime-wheel docs site site-recordings screens clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -20,6 +21,8 @@ help:
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
+	@echo "make site    write the notes as pages that one can touch, and the documentation, to site/; open site/index.html"
+	@echo "make screens take the pictures of the explorer in docs/images anew"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
 	@echo "make runtime-wheel   build transduce-runtime, which needs no torch, and try it in an environment of its own"
@@ -27,14 +30,20 @@ help:
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
+$(VENV)/.installed-%: pyproject.toml constraints.txt setup.py $(wildcard src/transduce/kernels/native/*.h src/transduce/kernels/native/*.cpp)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Transduce needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
-	@touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$*]"
+	@touch $@
 
 demo: $(STAMP)
 	$(BIN)/transduce demo
+
+# What models of speech, labels, spans, trees, graphs and memories say, for the page "Beyond text": some ten minutes each
+# to train, where runs/site-NAME is not there. RECORDINGS names some of them.
+site-recordings: $(STAMP)
+	$(BIN)/python recipes/prepare.py gsdsimp-words
+	$(BIN)/python -m transduce.site.record $(RECORDINGS)
 
 # tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
 # made once, as one worker runs them all.
@@ -62,7 +71,20 @@ mutants: $(STAMP)
 
 # What pages promise: links and anchors, code, generated tables, notebooks.
 docs: $(STAMP)
-	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/api/test_public_names.py
+	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/test_docs_site.py tests/api/test_public_names.py
+
+# The notes as pages, whose model is that of the demo, trained where it is missing; and the documentation, which needs the
+# extra `docs`, whatever EXTRAS are.
+SITE ?= site
+site: $(VENV)/.installed-docs
+	$(BIN)/python -m transduce.site $(SITE)
+	$(BIN)/python docs/make_site.py $(SITE)
+	$(BIN)/python docs/check_site.py $(SITE)
+
+# The pictures of the explorer in docs/images. Trains the demo if runs/demo is not there.
+screens: $(STAMP)
+	test -f runs/demo/model.safetensors || $(BIN)/transduce demo
+	$(BIN)/python docs/make_screens.py runs/demo
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -105,4 +127,4 @@ bare-install:
 	$(PYTHON) benchmarks/bare_install.py dist/*.whl
 
 clean:
-	rm -rf dist $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist site $(WHEELS) $(VENV) .pytest_cache .mypy_cache .ruff_cache

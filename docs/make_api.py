@@ -95,6 +95,8 @@ PAGES: list[tuple[str, list[tuple[str, Any, list[str]]]]] = [
             ("transduce.Place", transduce.Place, []),
             ("Record", Record, ["of"]),
             ("Attention", Attention, ["alignment", "matrix", "plot", "to_dict"]),
+            ("transduce.explorer", transduce.explorer, []),
+            ("transduce.ExplorerPage", transduce.ExplorerPage, ["save"]),
         ],
     ),
     (

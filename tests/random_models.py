@@ -38,19 +38,16 @@ def translator(
     return _pipeline({"data": data, "model": model, **sections}, kind, seed, tags)
 
 
-def language_model(seed: int = 1, context: int = 24) -> Pipeline:
+DECODER = {"kind": "transformer_decoder", "d_model": 16, "heads": 2, "layers": 2, "feed_forward": 24, "tied": False}
+
+
+def language_model(seed: int = 1, context: int = 24, model: dict[str, Any] = DECODER, **sections: Any) -> Pipeline:
     """A decoder of 2 layers."""
     table = {
         "task": {"kind": "language_modelling", "context": context},
         "data": {"train": [{"text": "a"}]},
-        "model": {
-            "kind": "transformer_decoder",
-            "d_model": 16,
-            "heads": 2,
-            "layers": 2,
-            "feed_forward": 24,
-            "tied": False,
-        },
+        "model": model,
+        **sections,
     }
     return _pipeline(table, "whitespace", seed)
 

@@ -23,8 +23,7 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_and_anchor_of_a_page_leads_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         if not re.match(r"[a-z]+:", link):
             name, _, anchor = link.partition("#")
             target = page.parent / name if name else page
@@ -32,11 +31,16 @@ def test_every_link_and_anchor_of_a_page_leads_somewhere(page: Path) -> None:
             assert not anchor or anchor in anchors(target), f"{page.name} links to {link}"
 
 
+def without_code(page: Path) -> str:
+    """The text of a page but for its fenced blocks."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
 def anchors(page: Path) -> set[str]:
     """The names that a forge gives to the headings of a page."""
     found = Counter[str]()
     names = set[str]()
-    for heading in re.findall(r"^#{1,6} (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+    for heading in re.findall(r"^#{1,6} (.*)$", without_code(page), re.MULTILINE):
         shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
         name = re.sub(r"[^\w\- ]", "", shown).replace(" ", "-")
         names.add(f"{name}-{found[name]}" if found[name] else name)

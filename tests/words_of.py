@@ -5,6 +5,7 @@ WORDS_OF = {
     "L'animal, aujourd'hui": ["L'animal", ",", "aujourd'hui"],
     "l’animal n’a pas": ["l’animal", "n’a", "pas"],
     "'tis the dogs' \"own\"": ["'", "tis", "the", "dogs", "'", '"', "own", '"'],
+    "The hams, qu'ils": ["The", "hams", ",", "qu'ils"],
     "well-known peut-être, a - b -- c-": ["well-known", "peut-être", ",", "a", "-", "b", "-", "-", "c", "-"],
     "3.14 and 1,000.5 in 2024, no. 7.": ["3.14", "and", "1,000.5", "in", "2024", ",", "no", ".", "7", "."],
     "col·lecció snake_case": ["col·lecció", "snake_case"],

@@ -14,6 +14,7 @@ from transduce.version import __version__
 
 if TYPE_CHECKING:
     from transduce.api.evaluate import evaluate
+    from transduce.api.explorer import ExplorerPage, explorer
     from transduce.api.train import TrainedRun, TrainingUpdate, train
     from transduce.attention.capture import capture
     from transduce.attention.interventions import Place
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluation",
+    "ExplorerPage",
     "InputError",
     "Interrupted",
     "Pipeline",
@@ -36,12 +38,14 @@ __all__ = [
     "__version__",
     "capture",
     "evaluate",
+    "explorer",
     "load",
     "train",
 ]
 
 LATE = {  # imported when they are first used
     "Evaluation": "transduce.evaluation.result",
+    "ExplorerPage": "transduce.api.explorer",
     "Pipeline": "transduce.pipeline.pipeline",
     "Place": "transduce.attention.interventions",
     "Recipe": "transduce.recipe.recipe",
@@ -50,6 +54,7 @@ LATE = {  # imported when they are first used
     "TrainingUpdate": "transduce.api.train",
     "capture": "transduce.attention.capture",
     "evaluate": "transduce.api.evaluate",
+    "explorer": "transduce.api.explorer",
     "load": "transduce.pipeline.pipeline",
     "train": "transduce.api.train",
 }

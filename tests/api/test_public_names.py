@@ -14,6 +14,7 @@ from scripts import ROOT, loaded
 
 PUBLIC = [
     "Evaluation",
+    "ExplorerPage",
     "InputError",
     "Interrupted",
     "Pipeline",
@@ -26,6 +27,7 @@ PUBLIC = [
     "__version__",
     "capture",
     "evaluate",
+    "explorer",
     "load",
     "train",
 ]

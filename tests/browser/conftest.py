@@ -28,6 +28,8 @@ QUICK = {
     "test_translates_what_is_typed",
     "test_two_sentences_in_two_out_as_one_types",
     "test_the_engine_is_the_model[pre]",
+    "test_a_recurrent_model_is_the_model[bahdanau]",
+    "test_a_ctc_model_is_the_model[two places-None-0]",
     "test_a_new_text_gets_the_servers_answer[words-None]",
     "test_a_head_is_opened_and_its_numbers_are_the_models",
     "test_every_view_of_other_models_is_drawn[random]",

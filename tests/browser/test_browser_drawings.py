@@ -93,6 +93,20 @@ MADE = {
     "hebrew": lambda: tagger(crf=False),
 }
 
+OFFERED = {
+    "classifier": ["Words", "Attention", "Compare"],
+    "answerer": ["Answer", "Attention", "Masks", "Compare"],
+    "parser": ["Tree", "Attention", "Probabilities", "Beam", "Step by step", "Masks", "Compare"],
+    "labeller": ["Labelled tree", "Attention", "Step by step", "Masks", "Compare"],
+    "reader": ["Looking back", "Attention", "Probabilities", "Beam", "Masks", "Compare"],
+    "listener": ["Hops"],
+    "tagger": ["Labels", "Attention", "Step by step", "Masks", "Positions", "Compare"],
+    "hebrew": ["Labels"],
+    "machine": ["Memory"],
+    "nodes": ["Graph"],
+    "graphs": ["Graph"],
+}
+
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -144,11 +158,29 @@ def test_a_model_opens_on_its_own_picture(visit: Open, model: str) -> None:
     assert [each.get_attribute("data-name") for each in tab.find("#view figure").all()] == FIGURES[model]
     tab.page.keyboard.press("2")
     tab.drawn()
-    alone = model in ("machine", "nodes", "graphs", "listener")
-    assert tab.text("#views [aria-current]") == ("Training" if alone else "Attention")
+    assert tab.text("#views [aria-current]") == OFFERED[model][:2][-1]
     tab.page.keyboard.press("1")
     tab.drawn()
     assert tab.text("#views [aria-current]") == FIRST[model]
+
+
+@pytest.mark.parametrize("model", MADE)
+def test_only_views_with_something_to_show_are_offered(visit: Open, model: str) -> None:
+    tab = visit(model)
+    assert tab.find("#views li").all_inner_texts() == OFFERED[model]
+    for view in tab.page.evaluate("Transduce.viewsOf(Transduce.model)"):
+        tab.go(view=view)
+        assert tab.find("#view figure, #view .offer, #view form").count() and not tab.find("#view .error").count(), view
+    tab.go(view="training")  # of no run: the first view stands in
+    assert tab.text("#views [aria-current]") == FIRST[model]
+
+
+def test_titles_say_what_the_axes_are(visit: Open) -> None:
+    tab = visit("classifier", view="attention")
+    assert tab.text('[data-name="attention"] .figure-title').startswith("Attention pooling")
+    assert "Cross-attention" not in tab.text("body")
+    tab = visit("labeller", lang="zh")
+    assert tab.text('[data-name="tree"] .figure-title') == "文本各部分的标签" and "句法" not in tab.text("body")
 
 
 @pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("zh", "dark")])
@@ -275,7 +307,7 @@ def test_looking_back_has_a_line_for_each_word(visit: Open, drawn: Server) -> No
 
 def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: Server) -> None:
     tab, found = visit("listener"), drawing(drawn, "listener")
-    assert tab.find("#views li").all_inner_texts() == ["Hops", "Training"]
+    assert tab.find("#views li").all_inner_texts() == ["Hops"]
     assert tab.find(".hop-sentence").all_text_contents()[:3] == ["ba de fi", "go ku *", "fi go ba"]
     assert tab.text('[data-name="hops"] .figure-title') == "where ba?"
     rows = table(tab, "hops")
@@ -292,7 +324,7 @@ def test_each_hop_has_the_servers_weights_of_each_sentence(visit: Open, drawn: S
 
 def test_memory_plays_and_shows_the_servers_numbers(visit: Open, drawn: Server) -> None:
     tab, found = visit("machine", {"reduced_motion": "no-preference"}), drawing(drawn, "machine")
-    assert tab.find("#views li").all_inner_texts() == ["Memory", "Training"]
+    assert tab.find("#views li").all_inner_texts() == ["Memory"]
     panels = {each["title"]: from_base64(each["weights"], each["shape"]) for each in found["panels"]}
     names = tab.find('[data-name="over-time"] .memory-name').all_text_contents()
     assert len(names) == len(panels) and names[0] == "Inputs" and names[-1] == "Where it reads, head 2"
@@ -391,6 +423,7 @@ def test_pictures_are_saved_as_svg(visit: Open, model: str) -> None:
     tab = visit(model)
     for name in FIGURES[model]:
         with tab.page.expect_download() as download:
+            tab.find(f'[data-saves="{name}"]').click()
             tab.find(f'[data-name="{name}"] [data-save="svg"]').click()
         assert Path(download.value.path()).read_text(encoding="utf-8").startswith("<?xml")
 

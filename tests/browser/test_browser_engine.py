@@ -17,9 +17,11 @@ from random_models import model_file, translator
 from transduce.core.model_file import lasting_tensors, save_model_file
 from transduce.core.padded import Padded
 from transduce.explore.page_file import FOLDER
+from transduce.interpret.layers import one_pass
 from transduce.pipeline.pipeline import Pipeline
 
-PARTS = ("unsupported", "model_file", "numbers", "positions", "weights", "attention", "transformer", "random", "search")
+PARTS = ["unsupported", "model_file", "numbers", "positions", "weights", "attention", "transformer"]
+PARTS += ["recurrent_cells", "recurrent", "ctc", "model", "random", "search"]
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
 TEXTS = ("ba de fi go ku", "ga", "du ba ba ti ne ka du ga ba")
 LLAMA3 = {"kind": "llama3", "factor": 4.0, "original_length": 64}
@@ -48,6 +50,33 @@ MODELS: dict[str, dict[str, Any]] = {
     "other positions in the encoder": {"encoder_positions": "learned"},
     "positions from the third on": {"first_position": 2},
 }
+RECURRENT: dict[str, dict[str, Any]] = {
+    "bahdanau": {},
+    **{f"cell {name}": {"cell": name} for name in ("tanh", "lstm", "lstmn")},
+    **{f"direction {name}": {"direction": name} for name in ("forward", "backward")},
+    "layers": {"encoder_layers": 2, "decoder_layers": 2, "cell": "lstm", "residual": True},
+    "luong": {"attention": "luong", "score": "bilinear"},
+    "luong without feeding": {"attention": "luong", "feeding": False, "score": "dot"},
+    "luong, heads": {"attention": "luong", "heads": 2, "encoder_layers": 2, "decoder_layers": 2},
+    "no attention": {"attention": "none"},
+    "no attention, copied": {"attention": "none", "feeding": False, "bridge": "copy", "cell": "lstm"},
+    "copied, both ways": {"bridge": "copy", "encoder_layers": 2, "decoder_layers": 2},
+    "pooled": {"pooling": 3, "attention": "none", "score": "dot"},
+    "pooled in order": {"pooling": 2, "score": "location_aware"},
+    "maxout": {"readout": "maxout"},
+    "tied": {"tied": "all"},
+    **{f"score {name}": {"score": name, "heads": 2} for name in ("scaled_dot", "cosine", "additive", "location_aware")},
+    **{f"normalizer {name}": {"normalizer": name} for name in ("sparsemax", "entmax", "hard", "local_monotonic")},
+    "normalizer local_predictive": {"normalizer": "local_predictive", "attention": "luong"},
+    "normalizer monotonic": {"normalizer": "monotonic", "heads": 2},
+}
+CTC: dict[str, dict[str, Any]] = {
+    "two places": {},
+    "one place": {"places": 1, "norm": "post"},
+    "three places": {"places": 3, "positions": "rotary"},
+    "t5": {"positions": "t5", "normalizer": "entmax", "score": "additive", "tied": "all"},
+}
+READER = "decoder.reader"
 CHANGES: dict[str, dict[str, Any]] = {
     "cut": {
         "cut": [
@@ -93,7 +122,7 @@ def saved(pipeline: Pipeline, path: Path) -> str:
 RUN = """([file, asked, column, settings, changes]) => {
     const E = Transduce.engine;
     const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
-    const model = new E.Transformer(E.readModelFile(bytes.buffer));
+    const model = E.model(E.readModelFile(bytes.buffer));
     return asked.map(({ids, target}) => {
         const run = {changes, record: {}};
         const { said } = model.extend(target, model.start(ids, run), run);
@@ -133,9 +162,9 @@ def compared(page: Page, pipeline: Pipeline, file: str, changes: dict[str, Any] 
                 said = pipeline.model(source_row, target_row).log_softmax(-1)[0]
             torch.testing.assert_close(torch.tensor(answer["said"]), said, rtol=1e-4, atol=1e-4)
             assert {*answer["alpha"]} == {*record}
-            for name, (alpha,) in record.items():
+            for name, calls in record.items():
                 found_weights = torch.tensor(answer["alpha"][name], dtype=torch.float32)
-                torch.testing.assert_close(found_weights, alpha.flatten(), rtol=0, atol=1e-5)
+                torch.testing.assert_close(found_weights, one_pass(calls).flatten(), rtol=0, atol=1e-5)
             for settings, found in zip(SEARCHES, answer["found"] if source else (), strict=False):
                 predicted = pipeline.predict(text, **settings)
                 expected = predicted.alternatives or (predicted,)
@@ -170,6 +199,103 @@ def test_interventions_are_those_of_python(
 ) -> None:
     pipeline = translator(model={**SIZES, **table}, seed=3)
     compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"), changes)
+
+
+@pytest.mark.parametrize("table", RECURRENT.values(), ids=RECURRENT)
+def test_a_recurrent_model_is_the_model(page: Page, table: dict[str, Any], tmp_path: Path) -> None:
+    pipeline = drawn_at_random(recurrent(table))
+    compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"))
+
+
+def recurrent(table: dict[str, Any]) -> Pipeline:
+    return translator(model={"kind": "rnn", "d_model": 12, "hidden": 16, "tied": "none", **table}, seed=3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cut": [{"name": READER, "head": 1, "query": 2, "key": 0}, {"name": READER, "query": 1, "key": 1}]},
+        {"cut": [{"name": READER, "head": 0}]},
+        {"uniform": [{"name": READER, "head": 0}]},
+        {"argmax": [{"name": READER}]},
+        {"temperature": [{"name": READER, "head": 1, "value": 0.25}], "cut": [{"name": READER, "key": 2}]},
+    ],
+    ids="-".join,
+)
+@pytest.mark.parametrize(
+    "table", [{}, {"attention": "luong"}, {"score": "location_aware"}, {"normalizer": "monotonic"}], ids=str
+)
+def test_interventions_in_a_recurrent_model_are_those_of_python(
+    page: Page, changes: dict[str, Any], table: dict[str, Any], tmp_path: Path
+) -> None:
+    pipeline = drawn_at_random(recurrent({"heads": 2, **table}))
+    compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"), changes)
+
+
+@pytest.mark.parametrize("cell", ["tanh", "gru", "lstm", "lstmn"])
+def test_a_recurrent_language_model_is_the_model(page: Page, cell: str, tmp_path: Path) -> None:
+    task, data = {"kind": "language_modelling", "context": 24}, {"train": [{"text": "a"}]}
+    sizes = {"kind": "rnn_decoder", "cell": cell, "d_model": 16, "layers": 2, "tied": False, "residual": cell == "gru"}
+    pipeline = drawn_at_random(pipeline_of({"task": task, "data": data, "model": sizes}, "whitespace", 1))
+    compared(page, pipeline, saved(pipeline, tmp_path / "m.safetensors"))
+
+
+ALIGN = """([file, asked, column, settings, changes]) => {
+    const E = Transduce.engine;
+    const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
+    const model = E.model(E.readModelFile(bytes.buffer));
+    return asked.map(({ids, least}) => {
+        const run = {changes, record: {}};
+        const { places } = model.start(ids, run, least);
+        const alpha = Object.fromEntries(
+            Object.entries(run.record).map(([name, [call]]) => [name, Array.from(call.data)]));
+        const limit = E.limitOf(ids.length - 1, settings[0]);
+        const begun = model.start(ids, {changes, record: {}});
+        const found = settings.map((each) => E.search(model, begun, column, limit, each, run));
+        return {places: places.map((row) => Array.from(row)), alpha, found};
+    });
+}"""
+
+
+@pytest.mark.parametrize("least", [0, 31])
+@pytest.mark.parametrize("changes", [None, "cut", "temperature", "no positions"])
+@pytest.mark.parametrize("table", CTC.values(), ids=CTC)
+def test_a_ctc_model_is_the_model(
+    page: Page, table: dict[str, Any], changes: str | None, least: int, tmp_path: Path
+) -> None:
+    made = CHANGES[changes] if changes else {}
+    pipeline = drawn_at_random(translator(model={**SIZES, "kind": "ctc", **table}, seed=3))
+    source, target = pipeline.task.columns["source"], pipeline.task.columns["target"]
+    tokenizer = target.tokenizer  # type: ignore[attr-defined]
+    forbidden = [tokenizer.pad, tokenizer.start, tokenizer.unknown]
+    column = {"start": target.start, "tokenizer": {"end": tokenizer.end}, "forbidden": forbidden}  # type: ignore[attr-defined]
+    searches = [{"method": "ctc", "beam": 1}, {"method": "ctc", "beam": 4, "nbest": 4}]
+    settings = [{**pipeline.recipe.search.model_dump(), **each} for each in searches]
+    texts = [*TEXTS, "ba ba ba ba ba ba"]
+    ids = [[*source.encode([text])[0], tokenizer.end] for text in texts]
+    file = saved(pipeline, tmp_path / "m.safetensors")
+    asked = [{"ids": each, "least": least} for each in ids]
+    answers = page.evaluate(ALIGN, [file, asked, column, settings, made])
+    with transduce.capture(pipeline, **in_python(made)), torch.inference_mode():
+        for text, each, answer in zip(texts, ids, answers, strict=True):
+            with transduce.capture(pipeline) as record:
+                row = Padded(torch.tensor([each]), torch.tensor([len(each)]))
+                places = pipeline.model.align(row, torch.tensor([least]))
+            said = places.values.log_softmax(-1)[0]
+            torch.testing.assert_close(torch.tensor(answer["places"]), said, rtol=1e-4, atol=1e-4)
+            assert {*answer["alpha"]} == {*record}
+            for name, (alpha,) in record.items():
+                found_weights = torch.tensor(answer["alpha"][name], dtype=torch.float32)
+                torch.testing.assert_close(found_weights, alpha.flatten(), rtol=0, atol=1e-5)
+            for search, found in zip(searches, answer["found"], strict=True):
+                predicted = pipeline.predict(text, **search)
+                expected = predicted.alternatives or (predicted,)
+                assert [tuple(one["tokens"][: len(one["tokens"]) - one["ended"]]) for one in found] == [
+                    tuple(target.ids(list(one.tokens))) for one in expected
+                ]
+                assert [one["score"] for one in found] == pytest.approx([one.score for one in expected], abs=1e-4)
+                for one, other in zip(found, expected, strict=True):
+                    assert one["values"] == pytest.approx(other.token_log_probabilities, abs=1e-3)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
@@ -290,7 +416,9 @@ def test_weights_of_fewer_bits_are_what_they_stand_for(page: Page, dtype: str, t
     ("table", "said"),
     [
         ({"pointer": True, "tied": "all"}, "model.pointer = true"),
-        ({"kind": "rnn", "d_model": 16, "hidden": 16}, 'model.kind = "rnn"'),
+        ({"kind": "convolution", "d_model": 16}, 'model.kind = "convolution"'),
+        ({"kind": "rnn", "d_model": 16, "hidden": 16, "cell": "ntm"}, 'model.cell = "ntm"'),
+        ({"kind": "rnn", "d_model": 16, "hidden": 16, "tied": "all", "pointer": True}, "model.pointer = true"),
     ],
 )
 def test_other_models_are_refused_by_name(page: Page, table: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -299,7 +427,7 @@ def test_other_models_are_refused_by_name(page: Page, table: dict[str, Any], sai
     told = page.evaluate(
         """(file) => {
             const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
-            try { new Transduce.engine.Transformer(Transduce.engine.readModelFile(bytes.buffer)); }
+            try { Transduce.engine.model(Transduce.engine.readModelFile(bytes.buffer)); }
             catch (error) { return [error instanceof Transduce.engine.Unsupported, error.message]; }
         }""",
         file,

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,34 @@ def test_it_opens_on_a_sentence_of_the_models_own(visit: Open, trained_run: Path
     assert tab.find("#sentence").input_value() == "" and "Type a sentence" in tab.text("#view")
     expect(tab.find("#output")).to_have_count(0)
     assert "Zwei Hunde rennen durch den Schnee." in tab.find(".example").all_text_contents()
+
+
+def test_it_opens_where_attention_is_best_seen(visit: Open, trained_run: Path) -> None:
+    opens = load_model_file(trained_run).provenance["opening"]
+    tab = visit(text="", unit="tokens")
+    state = tab.state()
+    assert (state["layer"], state["head"], state["row"]) == (opens["layer"], str(opens["head"]), str(opens["row"]))
+    assert tab.find('[data-name="attention"] .chosen-row').count() == 1 and tab.find('[data-name="row"]').count() == 1
+    tab.find("#example-1").click()
+    tab.drawn()
+    later = tab.state()
+    assert later["text"] and [later[each] for each in ("layer", "head", "row")] == [
+        state[each] for each in ("layer", "head", "row")
+    ]
+    tab = visit(text="", head=0, layer=opens["layer"])  # the link says where: no row is added
+    assert tab.state()["row"] == ""
+
+
+def test_words_that_were_never_seen_are_marked(visit: Open) -> None:
+    tab = visit(model="random", text="ba zzz fi 李")
+    assert tab.find(".w.unknown").all_inner_texts() == ["zzz", "李"] and "zzz, 李" in tab.text("#unknown-words")
+    assert tab.find("#unknown-output").count() == 0
+    tab.go(text="ba fi")
+    assert tab.find(".w.unknown, #unknown-words").count() == 0
+    told = """(texts) => Boolean(Transduce.unknownOutput({ target: { tokens: texts.map((text) => ({ text })) } }))"""
+    cases = {True: [["<unk>", "</s>"], ["[UNK]"]], False: [["</s>"], [], ["<unk>", "fi", "</s>"]]}
+    for expected, outputs in cases.items():
+        assert all(tab.page.evaluate(told, output) is expected for output in outputs)
 
 
 @pytest.mark.parametrize("view", ["attention", "positions"])
@@ -124,7 +154,7 @@ def test_a_tap_shows_numbers_in_every_picture(visit: Open, state: dict[str, str]
 
 
 def test_a_tap_on_a_mask_gives_the_reason_at_once(visit: Open) -> None:
-    tab = visit(PHONE, view="masks", kind="decoder", query=0)
+    tab = visit(PHONE, view="masks", query=0)
     tap(tab, tab.find('[data-name="mask"] svg.picture rect[fill]').last)
     tab.page.wait_for_function("Transduce.state().query !== '0'")
 
@@ -164,10 +194,8 @@ def test_a_saved_page_says_why_there_is_no_tree(browser: Browser, greedy: Path, 
         tab.go(model="greedy")  # runs in the page
         tab.find("#search-beam").click()
         tab.page.wait_for_selector("#view svg")
-        tab.go(model="ctc")
-        assert "all words at once" in tab.text("#view") and "transduce explore" not in tab.text("#view")
-        tab.go(view="training")
-        assert "--run" in tab.text("#view")
+        tab.go(model="ctc")  # writes all words at once: there is no beam, and no training was saved
+        assert not {"Beam", "Training"} & set(tab.find("#views li").all_inner_texts())
 
 
 def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None:
@@ -185,6 +213,40 @@ def test_a_wrong_key_is_said_to_be_wrong(browser: Browser, greedy: Path) -> None
         tab.page.fill("#api-key", "secret")
         tab.page.press("#api-key", "Enter")
         tab.page.wait_for_selector("#sentence")
+
+
+def test_errors_and_metrics_are_in_the_pages_language(visit: Open, explored: Server) -> None:
+    tab = visit(lang="zh")
+    with tab.refusals():
+        tab.find("#sentence").fill("1 2 3 " * 200)
+        tab.find("#send").click()
+        tab.page.wait_for_selector("#view .error")
+    told = tab.text("#view .error")
+    assert "请缩短" in told and "tokens" not in told
+    messages = ["the server is busy; try again in 3 s.", "something new"]
+    assert tab.page.evaluate("(all) => all.map(Transduce.told)", messages) == [
+        "服务器正忙，请在 3 秒后重试。",
+        "服务器返回：something new",
+    ]
+    answer = explored.post("/v1/explore/predict", model="digits", text="1 2 3 " * 200)
+    assert "shorten" in answer.json()["error"]
+    tab.go(text=TEXT, view="training")
+    assert "完全匹配率" in tab.text("#view") or "BLEU" in tab.text("#view")
+
+
+@pytest.mark.parametrize(
+    ("report", "old", "told"), [(True, True, "finished"), (False, True, "stopped"), (False, False, "now at")]
+)
+def test_a_stopped_run_says_so(browser: Browser, trained_run: Path, tmp_path: Path, report, old, told) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("model.safetensors", "log.jsonl", "recipe.toml", *(["report.json"] if report else [])):
+        shutil.copy(trained_run / name, run / name)
+    if old:
+        os.utime(run / "log.jsonl", (1e9, 1e9))
+    with serving([run], page=page()) as server, visiting(browser, f"{server.address}/explore") as tab:
+        tab.open(view="training")
+        assert told in tab.text("#training-status")
 
 
 def test_a_curve_of_one_point_is_seen(browser: Browser, trained_run: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
-from visiting import TEXT, VIEWS, Open, visiting
+from visiting import TEXT, VIEWS, Open, Visit, visiting
 
 from served import Server, serving
 from transduce.explore.page_file import page
@@ -59,6 +59,26 @@ def test_a_head_is_opened_and_its_numbers_are_the_models(visit: Open, explored: 
         assert f"{weights_HTS[1, row, column]:.3f}" in tab.text(".tip")
 
 
+def test_colours_go_from_0_to_1_until_they_are_stretched(visit: Open) -> None:
+    tab = visit(layer=LAYER, head="mean", unit="tokens")
+    shown = """() => {
+      const choice = Transduce.chosen(Transduce.shown), cells = [...document.querySelectorAll(
+        '[data-name="attention"] .picture > g > rect[rx]')].map(cell => cell.getAttribute("fill"));
+      const { values } = Transduce.matrix(Transduce.shown, choice, "tokens");
+      const most = Transduce.largest(values);
+      return [cells[values.indexOf(most)], Transduce.weightColour(most), Transduce.weightColour(1), most];
+    }"""
+    cell, fixed, full, most = tab.page.evaluate(shown)
+    assert cell == fixed != full
+    legend = tab.find('[data-name="attention"] .legend')
+    assert legend.inner_text().split() == ["0.000", "1.00"] and tab.find(".stretched").count() == 0
+    tab.find("#stretch-attention").click()
+    tab.drawn()
+    assert tab.page.evaluate(shown)[0] == full
+    assert f"{most:.3f}" in tab.text('[data-name="attention"] .stretched') and f"{most:.3f}" in legend.inner_text()
+    assert "stretch=1" in tab.page.url
+
+
 def test_hovering_gives_the_numbers_and_leaving_hides_them(visit: Open, explored: Server) -> None:
     tab = visit(unit="tokens", layer=LAYER, head=0)
     (layer,) = [each for each in exploration(explored)["attention"] if each["name"] == LAYER]
@@ -103,14 +123,49 @@ def test_means_and_roll_out(visit: Open) -> None:
     assert tab.text('[data-name="attention"] .figure-title').endswith("mean of heads")
 
 
+def number_of(text: str) -> float:
+    """A number as the page writes it, in scientific notation too."""
+    digits, _, power = text.replace("−", "-").partition(" × 10")
+    return float(digits) * 10.0 ** int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")) or 0)
+
+
 def test_which_heads_matter_is_measured_on_request(visit: Open, explored: Server) -> None:
     tab = visit()
     assert not [url for url in tab.requests if url.endswith("/heads")]
     tab.find("#measure").click()
     tab.page.wait_for_selector('[data-name="heads"]')
     answer = explored.post("/v1/explore/heads", text=TEXT, model="digits").json()
-    shown = [text.replace("−", "-") for text in tab.find(".bar-number").all_text_contents()]
-    assert shown == [f"{each:.3f}" for each in sorted(each["change"] for each in answer["heads"])]
+    shown = [number_of(text) for text in tab.find(".bar-number").all_text_contents()]
+    assert shown == pytest.approx(sorted(each["change"] for each in answer["heads"]), rel=0.06, abs=1e-12)
+    assert "other heads may do the same" in tab.text('[data-name="heads"] .note')
+
+
+def test_small_changes_are_written_in_scientific_notation(visit: Open) -> None:
+    tab = visit()
+    told = tab.page.evaluate("[0, -8.97, 0.0123, -3.24e-5, 2.96e-4, 12345].map(Transduce.scientific)")
+    assert told == ["0", "−8.97", "0.0123", "−3.2 × 10⁻⁵", "3.0 × 10⁻⁴", "1.2 × 10⁴"]
+
+
+def test_why_not_another_output(visit: Open, explored: Server) -> None:
+    tab = visit(view="probabilities")
+    tab.find("#why").fill("five one four one three three")
+    tab.find("#why-ask").click()
+    tab.page.wait_for_selector('[data-name="why-words"]')
+    own = exploration(explored)["nbest"][0]["tokens"]
+    asked = {"text": TEXT, "model": "digits", "target": own, "other": "five one four one three three"}
+    answer = explored.post("/v1/explore/why", **asked).json()
+    numbers = [number_of(text) for text in tab.find('[data-name="why"] .number').all_text_contents()]
+    expected = [each["log_probability"] for name in ("own", "other") for each in answer[name]["tokens"]]
+    assert numbers == pytest.approx(expected, rel=0.06, abs=1e-12)
+    lost = [each["likeliest"]["log_probability"] - each["log_probability"] for each in answer["other"]["tokens"]]
+    worst = answer["other"]["tokens"][lost.index(max(lost))]["token"]
+    assert tab.text(".worst .piece") == worst and f"“{worst}”" in tab.text("#why-told")
+    bars = [number_of(text) for text in tab.find('[data-name="why-words"] .bar-number').all_text_contents()]
+    assert bars == pytest.approx([each["other"] - each["own"] for each in answer["words"]], rel=0.06, abs=1e-9)
+    tab.find("#sentence").fill("1 2 3")
+    tab.find("#send").click()
+    tab.drawn()
+    assert tab.state()["why"] == "" and tab.find("#why-answer").count() == 0
 
 
 def test_probabilities_and_other_outputs(visit: Open, explored: Server) -> None:
@@ -131,16 +186,16 @@ def test_the_beam_is_walked_by_keyboard(visit: Open, explored: Server) -> None:
     tab.drawn()
     path: list[str] = []
     for _ in range(3):
-        tab.page.keyboard.press("ArrowRight")
+        tab.page.keyboard.press("ArrowDown")
         tab.drawn()
         step, place = map(int, tab.state()["node"].split("."))
         path.append(steps[step][place]["text"].removeprefix("▁"))
         assert step + 1 == len(path) and tab.page.evaluate("document.activeElement.dataset.key") == tab.state()["node"]
         assert tab.find(".beam-path .piece").all_text_contents() == path
-    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press("ArrowRight")
     tab.drawn()
     assert tab.state()["node"].split(".")[0] == "2"
-    tab.page.keyboard.press("ArrowLeft")
+    tab.page.keyboard.press("ArrowUp")
     tab.drawn()
     step, place = map(int, tab.state()["node"].split("."))
     children = [each for each in steps[step + 1] if each["parent"] == place]
@@ -151,8 +206,37 @@ def test_a_wider_beam_is_asked_for(visit: Open, explored: Server) -> None:
     tab = visit(view="beam")
     tab.find("#beam-width").select_option("5")
     tab.drawn()
-    kept = sum(each["kept"] for step in exploration(explored, beam=5)["lattice"]["steps"] for each in step)
-    expect(tab.find('[role="treeitem"]')).to_have_count(kept + 1)
+    steps = exploration(explored, beam=5)["lattice"]["steps"]
+    ways = finished_ways(steps)
+    expect(tab.find('[role="treeitem"]')).to_have_count(len(ways) + 1)
+    folded = {
+        (step - 1, each["parent"])
+        for step, row in enumerate(steps)
+        for place, each in enumerate(row)
+        if each["kept"] and (step, place) not in ways
+    }
+    assert tab.find(".node-more").count() == len(folded & {*ways, (-1, -1)})
+    box = tab.find('[data-name="beam"] .scroll')
+    assert box.evaluate("(box) => box.scrollWidth <= box.clientWidth"), "the tree fits its card"
+    best = tab.find(".node.best").all()
+    places = [each.evaluate("(node) => node.transform.baseVal[0].matrix.e") for each in best]
+    assert len(best) > 2 and set(places) == {0}, "the best output goes straight down"
+    tab.find("#dropped").check()
+    tab.drawn()
+    expect(tab.find('[role="treeitem"]')).to_have_count(sum(map(len, steps)) + 1)
+
+
+def finished_ways(steps: list) -> set[tuple[int, int]]:
+    """Step and place of every candidate on the way to an output that was finished."""
+    found = set()
+    for step, row in enumerate(steps):
+        for place, each in enumerate(row):
+            if each["finished"] and each["kept"]:
+                at = (step, place)
+                while at[1] >= 0:
+                    found.add(at)
+                    at = (at[0] - 1, steps[at[0]][at[1]]["parent"])
+    return found
 
 
 def test_steps_show_the_models_numbers_and_the_worked_example(visit: Open, explored: Server) -> None:
@@ -170,7 +254,8 @@ def test_steps_show_the_models_numbers_and_the_worked_example(visit: Open, explo
 
 
 def test_masks_name_the_query_and_the_reason(visit: Open, explored: Server) -> None:
-    tab = visit(view="masks", kind="decoder", query=2)
+    tab = visit(view="masks", query=2)  # opens on the triangle
+    assert "Decoder" in tab.text('[data-name="mask"] .figure-title')
     tokens = ["<s>", *(each["text"] for each in exploration(explored)["target"]["tokens"])][:-1]
     lists = tab.find(".aside .pieces")
     assert lists.nth(0).locator(".piece").all_text_contents() == tokens[:3]
@@ -273,6 +358,7 @@ def test_every_figure_is_saved_as_svg_and_png(visit: Open) -> None:
             for kind in ("svg", "png"):
                 tab.page.wait_for_timeout(150)  # chromium saves ten files of a page a second, and drops the eleventh
                 with tab.page.expect_download() as waiting:
+                    figure.locator("[data-saves]").click()
                     figure.locator(f'[data-save="{kind}"]').click()
                 assert waiting.value.suggested_filename == f"{name}.{kind}"
                 content = Path(waiting.value.path()).read_bytes()
@@ -291,6 +377,62 @@ def test_every_figure_is_saved_as_svg_and_png(visit: Open) -> None:
         "clock",
     } <= saved
     assert {"position-dots", "compare-A", "compare-difference", "compare-moves", "training-loss"} <= saved
+
+
+def test_a_saved_picture_explains_itself_on_white(visit: Open) -> None:
+    """In dark mode, too: title, sentence and output, legend, white ground, and the colours of the light theme."""
+    from PIL import Image
+
+    tab = visit(theme="dark", layer=LAYER, head=0)
+    saved = {}
+    for kind in ("svg", "png"):
+        tab.find('[data-saves="attention"]').click()
+        with tab.page.expect_download() as waiting:
+            tab.find(f'[data-name="attention"] [data-save="{kind}"]').click()
+        saved[kind] = Path(waiting.value.path()).read_bytes()
+        tab.page.wait_for_selector('html[data-theme="dark"]')
+        tab.drawn()
+    told = " ".join("".join(node.itertext()) for node in ElementTree.fromstring(saved["svg"]).iter(f"{SVG}text"))
+    for part in (tab.text('[data-name="attention"] .figure-title'), TEXT, tab.text("#output"), "0.000", "1.00"):
+        assert part in told, part
+    image = Image.open(io.BytesIO(saved["png"])).convert("RGB")
+    width, height = image.size
+    assert {image.getpixel(at) for at in [(2, 2), (width - 3, 2), (2, height - 3), (width - 3, height - 3)]} == {
+        (255, 255, 255)
+    }
+    light = [tuple(each) for each in tab.page.evaluate(LIGHT_COLOURS)]
+    assert {colour for _, colour in image.getcolors(10**7) or []} & set(light[200:]), "heavy weights are dark"
+
+
+LIGHT_COLOURS = "Array.from({length: 256}, (_, i) => Transduce.ink(i / 255).map((each) => Math.round(255 * each)))"
+
+
+def test_the_page_is_saved_live_and_saves_itself(visit: Open, browser: Browser, tmp_path: Path) -> None:
+    tab = visit(model="random", text="ba de fi")
+    shown = tab.text("#output")
+    file = tmp_path / "one.html"
+    for path in (file, tmp_path / "two.html"):
+        tab.find("[data-saves]").first.click()
+        with tab.page.expect_download() as waiting:
+            tab.find('[data-save="page"]').first.click()
+        assert waiting.value.suggested_filename == "random.html"
+        path.write_bytes(Path(waiting.value.path()).read_bytes())
+        tab = stack_of_tabs(browser, path)
+        assert tab.text("#output") == shown
+        assert tab.page.evaluate("Transduce.answers('random')"), "the model runs in it"
+        tab.find("#sentence").fill("go ku")
+        tab.find("#send").click()
+        tab.page.wait_for_function("Transduce.shown.text === 'go ku'")
+        tab.open()
+    tab.page.close()
+    two = (tmp_path / "two.html").read_text(encoding="utf-8")
+    one = file.read_text(encoding="utf-8")
+    assert two.count("<script") == one.count("<script") and len(two) < 1.01 * len(one)
+
+
+def stack_of_tabs(browser: Browser, path: Path) -> Visit:
+    """A saved page in a tab of its own, with the network off."""
+    return Visit(browser.new_context(offline=True, accept_downloads=True), path.as_uri()).open()
 
 
 def check_svg(content: bytes) -> None:

@@ -160,5 +160,6 @@ def test_the_saved_file_saves_its_figures(saved: Visit) -> None:
     saved.open()
     for kind in ("svg", "png"):
         with saved.page.expect_download() as waiting:
+            saved.find('[data-saves="attention"]').click()
             saved.find(f'[data-name="attention"] [data-save="{kind}"]').click()
         assert Path(waiting.value.path()).stat().st_size > 500

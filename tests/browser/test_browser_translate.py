@@ -18,6 +18,7 @@ from visiting import Visit, visiting
 from random_models import model_file, translator
 from served import Gate, Server, serving
 from transduce.core.model_file import save_model_file
+from transduce.serve.served_model import ModelUse
 
 Open = Callable[..., Visit]
 TWO = "ba be bi. Ka le mo."
@@ -295,10 +296,159 @@ def test_links_lead_to_the_explorer_and_the_api(visit: Open, server: Server) -> 
     assert tab.page.evaluate("fetch('favicon.ico').then((answer) => answer.ok)")
 
 
+def alternatives(server: Server, text: str, word: str, start: int, **more: Any) -> list[dict[str, Any]]:
+    """As the server says them without the page."""
+    asked = {"q": text, "source": "de", "target": "en", "start": start, "end": start + len(word), **more}
+    found: list[dict[str, Any]] = server.post("/v1/alternatives", **asked).json()["alternatives"]
+    return found
+
+
+def test_a_click_on_a_word_lists_others_and_a_choice_is_searched_on_from(visit: Open, server: Server) -> None:
+    tab = visit()
+    lines = ["😀 Ka le mo. ba be bi.", "", "Ka le mo."]
+    tab.find("#text").fill("\n".join(lines))
+    first, last = translated(server, lines[0]), translated(server, lines[2])
+    shows(tab, f"{first}\n\n{last}")
+    words = tab.find("#output .word")
+    word = words.nth(1).inner_text()
+    start = len(first.split()[0]) + 1
+    assert first[start:].startswith(word)
+    found = alternatives(server, lines[0], word, start)
+    words.nth(1).click()
+    offers = tab.find("#alternatives-list button")
+    expect(offers).to_have_text([each["word"] for each in found])
+    expect(tab.find("#alternatives-title")).to_have_text(f"Instead of “{word}”")
+    links = server.post(
+        "/v1/alternatives", q=lines[0], source="de", target="en", start=start, end=start + len(word)
+    ).json()["links"]
+    marked = [lines[0][each["start"] : each["end"]] for each in links]
+    assert tab.find("#source-line mark").all_inner_texts() == marked
+    expect(offers.first).to_be_focused()
+    check(tab, "other words")
+    offers.nth(1).click()
+    shows(tab, f"{found[1]['translatedText']}\n\n{last}")
+    expect(tab.find("#alternatives")).to_be_hidden()
+    again = found[1]["translatedText"].split()[2]
+    start = len(" ".join(found[1]["translatedText"].split()[:2])) + 1
+    expected = alternatives(server, lines[0], again, start, outputs=found[1]["outputs"])
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("Enter")
+    expect(offers).to_have_text([each["word"] for each in expected])
+    tab.page.keyboard.press("Escape")
+    expect(tab.find("#alternatives")).to_be_hidden()
+    assert tab.page.evaluate("document.activeElement.textContent") == again
+    tab.find("#text").fill("ba")
+    shows(tab, translated(server, "ba"))
+    expect(tab.find("#alternatives")).to_be_hidden()
+
+
+def test_loading_and_refusals_of_other_words_are_said(visit: Open, server: Server) -> None:
+    tab = visit(lang="zh", theme="dark")
+    tab.find("#text").fill(TWO)
+    shows(tab, translated(server, TWO))
+    waiting: list[Route] = []
+    tab.page.route("**/v1/alternatives", lambda route: waiting.append(route))  # noqa: PLW0108
+    tab.find("#output .word").first.click()
+    expect(tab.find("#alternatives-status")).to_have_text("正在加载可查看模型内部的组件…")
+    check(tab, "loading")
+    with tab.refusals():
+        waiting[0].fulfill(status=429, headers={"retry-after": "7"}, json={"error": "full"})
+        expect(tab.find("#alternatives-status")).to_have_text("服务器繁忙，请在 7 秒后重试。")
+    tab.page.unroute("**/v1/alternatives")
+    tab.find("#alternatives-close").click()
+    tab.page.keyboard.press("Enter")
+    expect(tab.find("#alternatives-status")).to_have_text("请选择一个词，译文将从该词起重新生成。")
+
+
+def test_with_the_kernels_alone_words_are_text(browser: Browser, models: list[Path]) -> None:
+    with (
+        serving(models, use=ModelUse(engine="kernels")) as running,
+        visiting(browser, f"{running.address}/") as tab,
+    ):
+        at(tab)
+        tab.find("#text").fill(TWO)
+        shows(tab, translated(running, TWO))
+        assert tab.find("#output .word").count() == 0
+
+
+def test_a_file_is_translated_and_saved_under_its_language(visit: Open, server: Server, tmp_path: Path) -> None:
+    tab = visit()
+    film = "1\n00:00:01,000 --> 00:00:02,000\nba be\n"
+    lines = translated(server, "ba be")
+    for name, text, expected in [("信.txt", TWO, translated(server, TWO)), ("film.srt", film, None)]:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with tab.page.expect_download() as saved:
+            tab.find("#file").set_input_files(tmp_path / name)
+        stem, ending = name.split(".")
+        assert saved.value.suggested_filename == f"{stem}.en.{ending}"
+        found = Path(saved.value.path()).read_text(encoding="utf-8")
+        assert found == (expected or film.replace("ba be", lines))
+        expect(tab.find("#file-status")).to_have_text("Translated and saved as")
+        expect(tab.find("#download")).to_have_text(f"{stem}.en.{ending}")
+        check(tab, name)
+    with tab.page.expect_download() as again:
+        tab.find("#download").click()
+    assert again.value.suggested_filename == "film.en.srt"
+    with tab.page.expect_file_chooser():
+        tab.find("#choose").click()
+
+
+DROPPED = """([name, text]) => {
+  const held = new DataTransfer();
+  held.items.add(new File([text], name));
+  const place = document.getElementById("text");
+  for (const kind of ["dragover", "drop"])
+    place.dispatchEvent(new DragEvent(kind, { dataTransfer: held, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_files_are_dropped_and_wrong_ones_are_said_in_the_pages_language(visit: Open, server: Server) -> None:
+    tab = visit(**{"from": "en"})
+    with tab.page.expect_download() as saved:
+        tab.page.evaluate(DROPPED, ["page.html", "<p>ba <b>be</b>"])
+    assert saved.value.suggested_filename == "page.de.html"
+    asked = {"q": "<p>ba <b>be</b>", "source": "en", "target": "de", "format": "html"}
+    expected = server.post("/translate", **asked).json()["translatedText"]
+    assert Path(saved.value.path()).read_text(encoding="utf-8") == expected
+    told = tab.find("#file-status")
+    tab.page.evaluate(DROPPED, ["a.docx", "x"])
+    expect(told).to_have_text("a.docx is of a format that cannot be read. Choose one of .txt .html .htm .srt .vtt.")
+    expect(tab.find("#download")).to_be_hidden()
+    tab.page.evaluate(DROPPED, ["a.txt", "x" * 20_001])
+    expect(told).to_contain_text("a.txt is too long: the server takes 5,000 characters at once")
+    with tab.refusals():
+        tab.page.evaluate(DROPPED, ["a.txt", "x" * 5001])
+        expect(told).to_contain_text("refused this: 5,001 characters; 5,000 at most")
+    tab.find("#language").click()
+    expect(told).to_contain_text("服务器拒绝了请求：")
+    expect(tab.find("#choose")).to_have_text("翻译文件（.txt .html .htm .srt .vtt）")
+
+
+def test_old_links_of_the_explorer_lead_to_where_it_is(visit: Open, server: Server) -> None:
+    tab = visit(view="beam", text="ba%20be", lang="zh")
+    expect(tab.page).to_have_title("explorer")
+    assert tab.page.url == f"{server.address}/explore#view=beam&text=ba%20be&lang=zh"
+    tab.close()
+    tab = visit(**{"from": "en", "lang": "en"})
+    tab.page.evaluate("location.hash = 'text'")  # as the link that skips to the text
+    tab.page.wait_for_timeout(200)
+    assert tab.text("h1") == "Translate"
+    tab.page.evaluate("location.hash = 'layer=mean'")
+    expect(tab.page).to_have_title("explorer")
+
+
+def test_where_no_explorer_is_old_links_say_so(browser: Browser, models: list[Path]) -> None:
+    with serving(models) as running, visiting(browser, f"{running.address}/") as tab:
+        at(tab, view="beam", text="ba")
+        expect(tab.find("#status")).to_contain_text("link of the explorer, which this server does not show")
+        tab.find("#text").fill(TWO)
+        shows(tab, translated(running, TWO))
+
+
 def test_what_a_model_writes_is_shown_as_text(visit: Open) -> None:
     tab = visit()
     hostile = "<img src=x onerror=alert(1)>"
     tab.page.route("**/translate", lambda route: route.fulfill(json={"translatedText": hostile}))
     tab.find("#text").fill("ba")
     shows(tab, hostile)
-    assert tab.find("#output *").count() == 0
+    assert tab.find("#output :not(.word)").count() == 0

@@ -96,6 +96,12 @@ def test_it_answers_for_both_sentences_and_names_a_head(folder):
     assert len(re.findall(r"\bstreet +\d\.\d\d █", text)) == 2
 
 
+def test_no_pages_are_built_with_a_model_that_does_not_say_what_they_say(folder):
+    text = " ".join((folder / "first.txt").read_text(encoding="utf-8").split())
+    assert "Not built: The model translates" in text
+    assert not (folder / "runs" / "demo" / "site").exists()
+
+
 def test_again_it_shows_the_same_model_without_training(here):
     model = here / "runs" / "demo" / "model.safetensors"
     before = model.stat().st_mtime_ns

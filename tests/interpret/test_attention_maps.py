@@ -1,18 +1,22 @@
 """What a model attended to: equal to its own equations, of every architecture, and beside the right words."""
 
 import copy
+import io
 import pickle
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
+from rich.text import Text
 from torch import Tensor
 
 import transduce.explore
 from pipelines import DECODERS, MODELS, TEXT, pipeline
-from random_models import language_model, sentences
+from random_models import language_model, sentences, translator
 from transduce.attention.capture import capture
 from transduce.attention.heads import MultiHeadAttention
 from transduce.core.errors import InputError
@@ -20,6 +24,7 @@ from transduce.core.padded import Padded
 from transduce.inference.prediction import Prediction
 from transduce.interpret.attention import Attention, Layer
 from transduce.interpret.layers import NAMES, attending
+from transduce.interpret.words import words_in
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
 
@@ -198,11 +203,47 @@ def test_it_draws_itself_and_shows_text_as_text() -> None:
     _, found = attention_of(pipeline("transformer"), "ba <script> de")
     drawn = found._repr_html_()
     assert "<script" not in drawn
-    assert "&lt;unk&gt;" in drawn
-    assert "<unk" not in drawn
+    assert "&lt;script&gt;" in drawn
     assert drawn.count("<img") == 12
     assert "http" not in drawn.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "no attention" in attention_of(pipeline("no_attention"))[1]._repr_html_()
+
+
+SPLIT = ["The hams, qu'ils aujourd'hui 3.14", "L'animal n'a pas", "两只狗 GPT-4很好。", "ba ba-ba"]
+
+
+@pytest.mark.parametrize("text", SPLIT)
+@pytest.mark.parametrize("made", [lambda: translator("bpe"), lambda: translator("byte"), language_model])
+def test_people_see_words_in_notebook_terminal_and_figure(made, text: str) -> None:
+    """The words that the page shows, however the tokenizer cuts them: no ham|s, no qu|'."""
+    [prediction] = made().predict([text], split="none")
+    found = prediction.attention()
+    for layer in found.layers:
+        tokens = found.matrix(layer.name, 0)[2].double().numpy()
+        rows, columns, weights, title = found.by_words(layer.name, 0)
+        assert title == found.matrix(layer.name, 0)[3] and weights.shape == (len(rows), len(columns))
+        np.testing.assert_allclose(weights.sum(1), tokens.sum() / len(tokens) * np.ones(len(rows)), atol=1e-5)
+        if layer.part.columns == "source":
+            assert columns[:-1] == [text[slice(*span)] for span in words_in(text)] and columns[-1] == "</s>"
+            queries = found.source.words if layer.part.rows == "source" else found.target.words
+            slow = [
+                [
+                    sum(tokens[q, k] for q in one.tokens for k in other.tokens) / len(one.tokens)
+                    for other in found.source.words
+                ]
+                for one in queries
+            ]
+            np.testing.assert_allclose(weights, slow, atol=1e-6)
+    if found.source:
+        page, terminal = found._repr_html_(), str(Text.from_ansi(printed(found)))
+        for word in (text[slice(*span)] for span in words_in(text)):
+            assert escape(word, quote=False) in page.replace("&#39;", "'") and word[0] in terminal
+
+
+def printed(shown: object) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(shown)
+    return console.export_text()
 
 
 def test_layers_and_heads_are_counted_from_1_as_on_the_page() -> None:

@@ -20,9 +20,10 @@ from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
 from transduce.interpret.positions import placed
 from transduce.interpret.steps import steps
+from transduce.interpret.why_not import why_not
 from transduce.pipeline.pipeline import Pipeline
 from transduce.runtime.event_log import trained
-from transduce.serve.explorer_schemas import ExplorationAnswer, StepsAnswer
+from transduce.serve.explorer_schemas import ExplorationAnswer, StepsAnswer, WhyAnswer
 
 TEXT = "ba de fi go"
 
@@ -55,6 +56,17 @@ def test_what_is_cut_is_not_attended_to(server: Server, offline: Pipeline) -> No
     (layer,) = (each for each in found["attention"] if each["name"] == name)
     weights_HTS = from_base64(layer["weights"], layer["shape"])
     assert weights_HTS[0, 0, 1] == 0 and not weights_HTS[1].any() and weights_HTS[0, 0].sum() == pytest.approx(1)
+
+
+def test_another_output_is_weighed_as_in_python(server: Server, offline: Pipeline) -> None:
+    tokens = server.post("/v1/explore/predict", text=TEXT).json()["nbest"][0]["tokens"]
+    own, other = asked(offline, TEXT, tokens), asked(offline, TEXT, "go ku")
+    expected = why_not(offline.model, offline.task, TEXT, own, other)
+    answer = server.post("/v1/explore/why", text=TEXT, target=tokens, other="go ku").json()
+    assert close(answer, json.loads(json.dumps(expected))) and answer["words"]
+    WhyAnswer.model_validate(answer)
+    refused = server.post("/v1/explore/why", text=TEXT, other="go " * 1000)
+    assert refused.status_code in (400, 413) and "shorten" in refused.json()["error"]
 
 
 def test_all_else_is_as_in_python(server: Server, offline: Pipeline) -> None:
@@ -161,7 +173,7 @@ def test_the_training_of_a_run_is_watched(tiny_run: Path) -> None:
         found = running.post("/v1/explore/training", model="tiny").json()
         assert found == trained(tiny_run)
         again = running.post("/v1/explore/training", **{"from": found["size"]}).json()
-        assert again == {"events": [], "finished": True, "size": found["size"]}
+        assert again == {"events": [], "finished": True, "stopped": False, "size": found["size"]}
         assert running.client.get("/v1/explore/models").json()["models"][0]["shows"]["training"]
     with serving([tiny_run / "model.safetensors"]) as running:
         assert running.post("/v1/explore/training").json()["finished"]

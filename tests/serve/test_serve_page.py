@@ -12,6 +12,7 @@ import pytest
 from random_models import language_model, model_file, translator
 from served import serving, start, write_model
 from transduce.core.model_file import save_model_file
+from transduce.serve.file_formats import FORMATS
 
 EXPLORER = "<!doctype html><title>explorer</title><p>Hi"
 
@@ -39,7 +40,10 @@ def test_a_translator_is_shown_with_its_languages_and_limits(served_file: Path, 
     with serving(models, page=EXPLORER, characters=777, api_key="k") as running:
         answer = running.client.get("/")
     assert answer.status_code == 200
-    assert told(answer.text) == {"pairs": [["de", ["en"]], ["en", ["de"]]], "characters": 777, "key": True}
+    pairs = [["de", ["en"]], ["en", ["de"]]]
+    data = told(answer.text)
+    assert data.pop("files") == [*FORMATS]
+    assert data == {"pairs": pairs, "characters": 777, "key": True, "explore": True, "attends": True}
     assert 'href="explore"' in answer.text
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")

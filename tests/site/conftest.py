@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,6 +15,9 @@ from shared_folders import made_once
 from transduce.site.build import build
 from transduce.site.demo_model import demo_model
 
+if TYPE_CHECKING:
+    from transduce.pipeline.pipeline import Pipeline
+
 PATIENCE = 60_000  # milliseconds: a busy machine is no bug
 OPTIONS = {"preload": False, "rules": {"label-content-name-mismatch": {"enabled": True}}}  # a file may read no file
 expect.set_options(timeout=PATIENCE)
@@ -24,7 +28,8 @@ Open = Callable[..., Page]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The model takes minutes to train."""
     for item in items:
-        if item.path.parent == Path(__file__).parent and {"site", "run"} & set(getattr(item, "fixturenames", ())):
+        needed = {"site", "run", "stored"} & set(getattr(item, "fixturenames", ()))
+        if item.path.parent == Path(__file__).parent and needed:
             item.add_marker(pytest.mark.slow)
 
 
@@ -43,6 +48,23 @@ def site(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
     from transduce.pipeline.pipeline import load
 
     return made_once(tmp_path_factory, "site", lambda folder: build(folder, load(run)))
+
+
+@pytest.fixture(scope="session")
+def stored(run: Path) -> "Pipeline":
+    """The model with the weights that the pages have: each matrix in 8 bits."""
+    import torch
+
+    from transduce.explore.live import in_int8
+    from transduce.pipeline.pipeline import load
+
+    pipeline = load(run)
+    kept = in_int8(dict(pipeline.model.state_dict()))
+    with torch.no_grad():
+        for name, weight in pipeline.model.state_dict().items():
+            scale = kept.get(f"{name}.scale")
+            weight.copy_(kept[name].float() * (1 if scale is None else scale[:, None]))
+    return pipeline
 
 
 @pytest.fixture(scope="module")

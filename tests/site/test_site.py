@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urlsplit
 
 import pytest
 
+from transduce.site.build import PAGE
 from transduce.site.stops import FOLDER, LANGUAGES, STOPS, spoken, stops, texts
 
 NAMES = stops()
@@ -138,3 +139,19 @@ def test_texts_are_json_with_no_key_twice() -> None:
 
     for path in FOLDER.glob("*.json"):
         json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
+
+
+ASSIGNED = re.compile(r"\bT\.(\w+)\s*(?:\?\?)?=[^=]")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_loads_what_its_script_uses(site: Path, name: str) -> None:
+    """Every T.name of a stop's script, and of the parts that it names, is set by a script of the page."""
+    page = site / "en" / f"{name}.html"
+    loaded = [(page.parent / each).resolve() for each in Links(page).addresses if each.endswith(".js")]
+    scripts = {path: path.read_text(encoding="utf-8") for path in loaded}
+    known = {each for text in scripts.values() for each in ASSIGNED.findall(text)}
+    parts = {path.stem for path in (PAGE / "parts").glob("*.js")}
+    own = [text for path, text in scripts.items() if path.parent.name == "stops" or path.stem in parts]
+    used = {each for text in own for each in re.findall(r"\bT\.(\w+)\b(?!\s*(?:\?\?)?=[^=])", text)}
+    assert used - known == set()

@@ -26,8 +26,8 @@ from transduce.data.pairs.pair_data import PairData
 from transduce.distillation.pipeline import train_recipe
 from transduce.recipe.recipe import load_recipe, parse_recipe
 from transduce.runtime.event_log import read_log
+from transduce.runtime.lock import run_lock
 from transduce.training.display import Display
-from transduce.training.lock import run_lock
 from transduce.training.run import finish_training, run_training
 from transduce.training.run_directory import changed_keys, claim
 from transduce.training.timed_schedule import learning_rate

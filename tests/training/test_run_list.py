@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from transduce.cli.app import app
 from transduce.core.errors import InputError
+from transduce.runtime.lock import is_held, run_lock
 from transduce.training import run_list
-from transduce.training.lock import is_held, run_lock
 from transduce.training.run_list import RunFacts, RunScore, facts_of, runs_in
 
 RECIPE = """

@@ -59,7 +59,6 @@ ASKED: list[tuple[str, dict[str, Any] | None]] = [
     ("/v1/models", None),
     ("/ready", None),
     ("/health", None),
-    ("/docs", None),
     ("/openapi.json", None),
 ]
 
@@ -108,16 +107,25 @@ def test_answers_are_those_with_torch_to_the_byte(
     found = answers(without_torch, ASKED)
     for asked, one, other in zip(ASKED, found, expected, strict=True):
         assert one == other, asked
-    assert [status for status, _ in found].count(200) == 15
+    assert [status for status, _ in found].count(200) == 14
     [two, stream] = (json.loads(found[0][1])["translatedText"], found[13][1].decode())
     model = load(path, device="cpu")
     apart = [each.text for each in model.predict(["ba be bi.", "Ka le mo."])]
     assert two == " ".join(apart)
     assert stream.count("event: token") > 2
-    pages = answers(without_torch, [("/", None), ("/explore", None), ("/favicon.ico", None)])
-    assert [status for status, _ in pages] == [200, 404, 200]  # no page that needs torch
+    pages = answers(without_torch, [("/", None), ("/explore", None), ("/favicon.ico", None), ("/docs", None)])
+    assert [status for status, _ in pages] == [200, 404, 200, 200]  # no page that needs torch
     assert b'id="swap"' in pages[0][1]
     assert b'href="explore"' not in pages[0][1]
+    assert b'"attends": false' in pages[0][1]  # so words cannot be clicked
+    examples = pages[3][1].decode()
+    assert "curl /v1/predict " in examples  # without the address, as `answers` gives it
+    assert "curl /v1/alternatives" not in examples and "curl /v1/explore" not in examples
+    files = {"file": ("film.srt", b"1\n0:00 --> 0:01\nba be bi.\n")}
+    answer = httpx.post(f"{without_torch}/translate_file", files=files, data={"source": "de", "target": "en"})
+    found_file = httpx.get(answer.json()["translatedFileUrl"]).text
+    assert found_file.splitlines()[:2] == ["1", "0:00 --> 0:01"]
+    assert " ".join(found_file.splitlines()[2:]) == model.predict("ba be bi.").text
 
 
 def test_what_needs_torch_is_refused_with_what_to_install(without_torch: str, path: Path) -> None:
@@ -126,6 +134,7 @@ def test_what_needs_torch_is_refused_with_what_to_install(without_torch: str, pa
         ("/v1/predict", {"texts": ["ba be"], "alignment": True}),
         ("/v1/predict", {"texts": ["ba be"], "method": "sample", "temperature": 0.5}),
         ("/v1/generate", {"text": "ba"}),
+        ("/v1/alternatives", {**TWO, "start": 0, "end": 1}),
         ("/v1/explore/models", None),
         ("/v1/explore/example", None),
         ("/v1/explore/predict", {"text": "ba"}),

@@ -1,1 +1,1 @@
-"""What a program calls: `transduce.train` and `transduce.evaluate`, which do what the commands of these names do."""
+"""What a program calls: `transduce.train`, `transduce.evaluate` and `transduce.explorer`, which do what commands do."""

@@ -53,6 +53,7 @@ def demo(
     _show_scores(console, pipeline, pairs, outputs)
     _show_pronoun_pair(console, pipeline)
     _show_attention(console, pipeline, run, [source for source, _ in pairs])
+    _build_site(console, pipeline, run / "site")
     _say_what_next(console, run)
 
 
@@ -195,6 +196,20 @@ def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"
         console.print(f"No figure: {error}", markup=False, highlight=False)
         return
     console.print(f"The same as a figure: {save(figure, path)}", highlight=False, soft_wrap=True)
+
+
+def _build_site(console: "Console", pipeline: "Pipeline", folder: Path) -> None:
+    """The pages of the notes with this very model, for whoever has a browser."""
+    from transduce.core.errors import InputError
+    from transduce.site.build import build
+
+    _heading(console, "The notes, to touch")
+    try:
+        build(folder, pipeline)
+    except InputError as error:
+        console.print(f"Not built: {error}", markup=False, highlight=False)
+        return
+    console.print(f"Open {folder / 'index.html'} in a browser; it needs no server.", highlight=False, soft_wrap=True)
 
 
 def _say_what_next(console: "Console", run: Path) -> None:

@@ -1,5 +1,6 @@
 """`transduce explore MODEL`: attention in the browser, or in one file that works offline."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def explore(
-    models: options.NamedModels,
+    models: options.SomeNamedModels = None,
     run: Annotated[
         Path | None,
         typer.Option(
@@ -41,8 +42,11 @@ def explore(
 
         transduce explore runs/my
 
-    The server answers only this machine.
+    The server answers only this machine. Without a model it shows the notes: pages about attention that one can touch.
     """
+    if not models and not (run or file or text):
+        _notes(port, browser)
+        return
     _check(run, file, text or [])
     with needed("exploring"):
         from transduce.serve.models import Models, named_model
@@ -50,7 +54,7 @@ def explore(
 
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
-    models, search = models_and_search(models, {})
+    models, search = models_and_search(models or ([str(run)] if run else []), {})
     use = ModelUse(trust_code, device=device, files=True, search=search, engine="torch")
     if file:
         check_output(file, [*(named_model(each)[1] for each in models), run, *map(Path, text or [])], "--file")
@@ -90,17 +94,29 @@ def _write(models: "Models", file: Path, texts: list[str]) -> None:
         tell(f"{name} runs in the page, in int8 ({human_size(len(model))} of it): it answers new texts, too.")
 
 
-def _serve(models: "Models", port: int, browser: bool) -> None:
+def _notes(port: int, browser: bool) -> None:
+    """The notes as pages; their model is trained first where that was never done."""
+    from transduce.runtime.console import make_console
+    from transduce.site.on_call import pages, serve
+
+    serve(pages(make_console()), port, partial(_ready, browser, "The notes", ""))
+
+
+def _ready(browser: bool, what: str, path: str, address: str) -> None:
+    """Tells where the server is, and opens it."""
     import webbrowser
 
     from transduce.cli.text import tell
+
+    tell(f"{what} on {address}{path}; Ctrl-C ends it.")
+    if browser and not webbrowser.open(f"{address}{path}"):
+        tell("No browser was found: open the address yourself.")
+
+
+def _serve(models: "Models", port: int, browser: bool) -> None:
     from transduce.explore.page_file import page
     from transduce.serve.run import run
     from transduce.serve.settings import ServeSettings
 
-    def ready(address: str) -> None:
-        tell(f"Exploring on {address}/explore; Ctrl-C ends it.")
-        if browser and not webbrowser.open(f"{address}/explore"):
-            tell("No browser was found: open the address yourself.")
-
+    ready = partial(_ready, browser, "Exploring", "/explore")
     run(models, ServeSettings(hosts=hosts_of(LOOPBACK, [])), LOOPBACK, port, page(), ready)

@@ -75,14 +75,22 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
-    """The same, with `characters` counted instead of listed: a model of Chinese has thousands."""
+    """The same, with `characters` counted instead of listed, as a model of Chinese has thousands, and recordings among
+    the `examples` by name."""
     from transduce.data.character_profile import CharacterProfile
+    from transduce.data.speech.uploads import called
 
+    if isinstance(examples := provenance.get("examples"), list):
+        provenance = provenance | {"examples": [called(each) if _is_sound(each) else each for each in examples]}
     noted = provenance.get("characters")
     if not isinstance(noted, dict):
         return provenance
     found = {side: CharacterProfile.from_dict(each) for side, each in noted.items()}
     return provenance | {"characters": {side: f"{each.different:,} different" for side, each in found.items() if each}}
+
+
+def _is_sound(example: Any) -> bool:
+    return isinstance(example, str) and example.startswith("data:")
 
 
 def _in_a_line(value: Any) -> str:

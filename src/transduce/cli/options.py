@@ -55,14 +55,12 @@ TrustCode = Annotated[
         "trust."
     ),
 ]
-NamedModels = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="MODEL|search.KEY=VALUE",
-        help="Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, such as "
-        "search.beam=5.",
-    ),
-]
+_NAMED_MODELS = (
+    "Run directories or model files, each also as name=path. search.KEY=VALUE sets any key of search, such as "
+    "search.beam=5."
+)
+NamedModels = Annotated[list[str], typer.Argument(metavar="MODEL|search.KEY=VALUE", help=_NAMED_MODELS)]
+SomeNamedModels = Annotated[list[str] | None, typer.Argument(metavar="[MODEL|search.KEY=VALUE]...", help=_NAMED_MODELS)]
 Port = Annotated[int, typer.Option(help="The port to listen on. 0 takes any free one.")]
 Ensemble = Annotated[
     Literal["probability", "log_probability"], typer.Option(help="What an ensemble averages over its models.")

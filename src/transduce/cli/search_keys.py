@@ -38,7 +38,8 @@ def models_and_search(
         if key in named
     ]
     if needed and not models:
-        problems.append("expected a run directory or a model file; got only search keys.")
+        got = "; got only search keys" if overrides else ""
+        problems.append(f"expected a run directory or a model file{got}.")
     if problems:
         raise InputError(problems)
     return models, {**asked, **named}

@@ -24,7 +24,18 @@ RUN = ("data.json", "log.jsonl", "checkpoints")  # one of which lies beside the 
 OF_RUNS = (  # names of what a run writes, in its directory
     *("recipe.toml", "data.json", "plan.json", "job.json", "memory.json", "measured.json", "failed.txt", ".*"),
     *("log.jsonl", "report.json", "report-*.json", "model.safetensors"),
-    *("checkpoints", "data", "figures", "held_out", "outputs", "reverse", "teachers", "tensorboard", "translations"),
+    *(
+        "checkpoints",
+        "data",
+        "figures",
+        "held_out",
+        "outputs",
+        "reverse",
+        "site",
+        "teachers",
+        "tensorboard",
+        "translations",
+    ),
 )
 LINKS = 40  # that may follow each other, as in Linux
 NO_FILES = {

@@ -16,6 +16,8 @@ from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.printable import NAMED, quoted
 from transduce.data.files import suffix_of
+from transduce.data.formats.json import Json
+from transduce.data.formats.jsonl import Jsonl
 from transduce.data.remote import located
 from transduce.data.structures.label_schemes import (
     LABEL,
@@ -35,11 +37,14 @@ from transduce.data.structures.tagged_rows import (
     json_rows,
     segmented_rows,
 )
+from transduce.data.structures.tagged_tables import table_rows
 from transduce.data.structures.word_units import Unit, units_of, without_spaces
 
 SUFFIXES = {".conll", ".bio", ".iob", ".iob2", ".conllu"}
 """Of files that hold nothing but words with labels."""
-FORMATS = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+FORMATS = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+FORMATS |= dict.fromkeys((".csv", ".parquet", ".xlsx"), "table")
+NAMED_COLUMNS = ("jsonl", "json", "table")  # formats whose columns have names, and no numbers
 Example = tuple[int, str, str]  # line of the first word, words, labels
 
 
@@ -47,16 +52,16 @@ class TaggedFile(Config):
     """Words with their labels."""
 
     file: str
-    """The file, compressed or not. .conllu: CoNLL-U; .jsonl: objects with tokens and ner_tags (or tags, labels), or
-    with text and spans; anything else, such as .conll, .bio, .iob: a word and its label a line, an empty line between
-    texts."""
-    format: Literal["conll", "conllu", "jsonl"] | None = None
+    """The file, compressed or not. .conllu: CoNLL-U; .jsonl and .json: objects with tokens and ner_tags (or tags,
+    labels), or with text and spans; .csv, .parquet, .xlsx: a row a word with a column for the sentence, or a row a
+    text; anything else, such as .conll, .bio, .iob: a word and its label a line, an empty line between texts."""
+    format: Literal["conll", "conllu", "jsonl", "json", "table"] | None = None
     """Of the file. Unset: what its suffix says."""
     word: Annotated[int, Field(ge=0)] | str | None = None
-    """Column of the words, from 0. Unset: the first, of CoNLL-U the second. Of objects a key."""
+    """Column of the words, from 0. Unset: the first, of CoNLL-U the second. Of objects a key, of tables a name."""
     label: int | str | None = None
     """Column of the labels, from 0. Unset: the last; of CoNLL-U upos, for which xpos, feats, deprel may stand. Of
-    objects a key."""
+    objects a key, of tables a name."""
     segmented: bool = False
     """Each line is words with spaces between, whose characters get the labels B, M, E, S: for cutting text into
     words."""
@@ -71,9 +76,9 @@ class TaggedFile(Config):
         ):
             raise ValueError(f"{', '.join(unread)}: not read with segmented = true. Leave it out")
         kind = self.format_name
-        if kind == "jsonl" and any(isinstance(each, int) for each in (self.word, self.label)):
-            raise ValueError('word and label: a .jsonl has no columns; name keys, as in label = "tags"')
-        if kind != "jsonl" and isinstance(self.word, str):
+        if kind in NAMED_COLUMNS and any(isinstance(each, int) for each in (self.word, self.label)):
+            raise ValueError('word and label: columns have names here, and no numbers, as in label = "tags"')
+        if kind not in NAMED_COLUMNS and isinstance(self.word, str):
             raise ValueError("word: expected a column from 0, as in word = 1")
         if kind == "conll" and isinstance(self.label, str):
             raise ValueError("label: expected a column from 0, as in label = 3")
@@ -81,7 +86,7 @@ class TaggedFile(Config):
 
     @property
     def format_name(self) -> str:
-        """conll, conllu, jsonl, or segmented."""
+        """conll, conllu, jsonl, json, table, or segmented."""
         return "segmented" if self.segmented else self.format or FORMATS.get(suffix_of(Path(self.file)), "conll")
 
     def paths(self, root: Path) -> list[Path]:
@@ -144,12 +149,14 @@ def read_tagged(file: TaggedFile, root: Path, unit: Unit = "word", scheme: Schem
 
 def _rows(file: TaggedFile, path: Path, unit: str, scheme: Scheme | None) -> Iterator[TaggedRow]:
     spans_in = scheme if scheme not in (None, "none") else "bio"
+    word, key = (each if isinstance(each, str) else None for each in (file.word, file.label))
     match file.format_name:
         case "segmented":
             return segmented_rows(path)
-        case "jsonl":
-            word, key = (each if isinstance(each, str) else None for each in (file.word, file.label))
-            return json_rows(path, unit, spans_in, word, key)
+        case "jsonl" | "json" as name:
+            return json_rows(path, unit, spans_in, word, key, Json() if name == "json" else Jsonl())
+        case "table":
+            return table_rows(path, word, key)
         case "conllu":
             return conllu_rows(path, "upos" if file.label is None else file.label, _column(file.word, 1))
     return conll_rows(path, _column(file.word, 0), file.label if isinstance(file.label, int) else None)

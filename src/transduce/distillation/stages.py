@@ -26,12 +26,12 @@ from transduce.kernels.matmul import Precision
 from transduce.pipeline.pipeline import load
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.event_log import REPORT
+from transduce.runtime.lock import run_lock
 from transduce.runtime.settings import repeatable
 from transduce.search.settings import Search
 from transduce.training.batch_size import with_earlier_batch
 from transduce.training.display import Display
 from transduce.training.finished import Report, finished_report, tell_finished
-from transduce.training.lock import run_lock
 from transduce.training.parallel_runs import PATIENCE, train_all
 from transduce.training.run import finish_training, train_in
 from transduce.training.run_directory import claim, is_begun, make_directory

@@ -9,9 +9,7 @@ the picture.
 """
 
 import base64
-import io
 import math
-import wave
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -28,6 +26,7 @@ from transduce.data.columns.word_labels import WordLabels
 from transduce.data.columns.words import Words
 from transduce.data.speech.audio import name_of
 from transduce.data.speech.filterbank import SHIFT, WINDOW
+from transduce.data.speech.wav import wav
 from transduce.data.tags import leading_tags
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
@@ -389,14 +388,3 @@ def averaged(frames_SF: Tensor, count: int) -> Tensor:
     """(C, F) the means of `count` frames each, of those that are left in the last one."""
     means_FC = F.avg_pool1d(frames_SF.T[None].float(), count, ceil_mode=True, count_include_pad=False)[0]
     return means_FC.T.contiguous()
-
-
-def wav(sound_N: Tensor, rate: int) -> bytes:
-    """A WAV file of 16-bit samples."""
-    content = io.BytesIO()
-    with wave.open(content, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes((sound_N.clamp(-1, 1).numpy() * 32767).round().astype("<i2").tobytes())
-    return content.getvalue()

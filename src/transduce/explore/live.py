@@ -17,7 +17,7 @@ from transduce.kernels.matmul import quantised
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
 MOST = 10_000_000  # weights of a model that a page holds
-KINDS = ("transformer", "transformer_decoder")
+KINDS = ("transformer", "transformer_decoder", "rnn", "rnn_decoder", "ctc")
 TASKS = ("translation", "language_modelling")
 
 
@@ -32,7 +32,8 @@ def live(pipeline: Pipeline) -> str | None:
     if not runs or isinstance(pipeline, EnsemblePipeline) or sum(each.numel() for each in weights.values()) > MOST:
         return None
     tokenizers, columns = pack(pipeline.task.columns)
-    file = ModelFile(in_int8(weights), table, tokenizers, {}, {}, columns=columns)
+    provenance = {"sentences": {"single": pipeline.splits("auto")}}
+    file = ModelFile(in_int8(weights), table, tokenizers, provenance, {}, columns=columns)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / NAME
         save_model_file(path, file)

@@ -56,7 +56,10 @@ def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
 
 
 def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
-    """An exploration with head importance and rollout, but of long recordings. Steps need a server."""
+    """An exploration with head importance and rollout, but of long recordings.
+
+    Steps are computed in the page where the model runs in it, and need a server otherwise.
+    """
     found = explore(pipeline, text, name)
     if pipeline.task.drawn_alone or labelled_in_windows(pipeline, text) or _is_long(pipeline, text):
         return {**found, "heads": None, "rollout": None, "steps": None}

@@ -33,7 +33,7 @@ from transduce.data.columns.tree_nodes import TreeNodes
 from transduce.data.columns.words import Words
 from transduce.data.speech.audio import name_of
 from transduce.inference.prediction import Prediction
-from transduce.interpret.layers import NAMES, Attends, Axis, as_shown, attending, one_pass
+from transduce.interpret.layers import Attends, Axis, as_shown, attending, one_pass
 from transduce.interpret.model_inputs import Given, given_of, next_tokens, start_of
 from transduce.interpret.numbers import packed
 from transduce.interpret.token_spans import (
@@ -48,6 +48,7 @@ from transduce.interpret.token_spans import (
     word_side,
     written_side,
 )
+from transduce.interpret.words import by_words
 from transduce.layers.ctc import aligned_tokens
 from transduce.models.protocols import Aligns, writes_at_once
 from transduce.tasks.base import Task
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
+Weights = NDArray[np.floating[Any]]
 Calls = Mapping[str, list[Tensor]]  # each module's name and the weights (B, H, Q, K) of its calls
 
 
@@ -190,11 +192,9 @@ class Attention:
             InputError: there is no such layer or head; the model has no attention.
         """
         if name is None:
-            layers = self.of("cross") or self.of("decoder") or self.of("encoder") or list(self.layers)
-            if not layers:
-                raise InputError("this model has no attention.")
+            layers = self._first_layers()
             weights_TS = torch.stack([layer.weights.mean(0) for layer in layers if _alike(layer, layers[0])]).mean(0)
-            part, title = layers[0].part, f"{NAMES[layers[0].part.kind]}, mean of all layers and heads"
+            part, title = layers[0].part, f"{layers[0].part.group}, mean of all layers and heads"
         else:
             layer = self.layer(name)
             part = layer.part
@@ -205,16 +205,51 @@ class Attention:
         rows, columns = weights_TS.shape
         return self.labels(part.rows, rows), self.labels(part.columns, columns), weights_TS, title
 
+    def by_words(self, name: str | None = None, head: int | None = None) -> tuple[list[str], list[str], Weights, str]:
+        """As `matrix`, with the words of the texts for their tokens: what people look at.
+
+        A word receives what its tokens receive, and attends as they do on average (`transduce.interpret.words`). Start
+        and end stand for themselves.
+        """
+        rows, columns, weights_TS, title = self.matrix(name, head)
+        part = (self.layer(name) if name else self._first_layers()[0]).part
+        weights: Weights = weights_TS.double().numpy()
+        if words := self._words(part.rows, len(rows)):
+            rows = [text for text, _ in words]
+            weights = by_words([places for _, places in words], weights, "queries")
+        if words := self._words(part.columns, len(columns)):
+            columns = [text for text, _ in words]
+            weights = by_words([places for _, places in words], weights)
+        return rows, columns, weights, title
+
+    def _words(self, axis: Axis, size: int) -> list[tuple[str, tuple[int, ...]]]:
+        """The words along an axis, each with the places of its tokens; none where it has no words for all places."""
+        side = {"source": self.source, "target": self.target, "decoder_input": self.target}.get(axis)
+        if side is None:
+            return []
+        words = [(word.text, word.tokens) for word in side.words]
+        if axis == "decoder_input":
+            words = [(self.start, (0,)), *((text, tuple(place + 1 for place in each)) for text, each in words)]
+        within = [(text, tuple(place for place in each if place < size)) for text, each in words]
+        kept = [(text, each) for text, each in within if each]
+        return kept if sorted(place for _, each in kept for place in each) == [*range(size)] else []
+
+    def _first_layers(self) -> list[Layer]:
+        """What `matrix` shows the mean of. Raises InputError where nothing attends."""
+        layers = self.of("cross") or self.of("decoder") or self.of("encoder") or list(self.layers)
+        if not layers:
+            raise InputError("this model has no attention.")
+        return layers
+
     def plot(self, name: str | None = None, head: int | None = None) -> "Figure":
-        """A heat map with matplotlib. Arguments are those of `matrix`.
+        """A heat map of words with matplotlib. Arguments are those of `matrix`.
 
         Raises:
             InputError: there is no such layer or head, or no matplotlib.
         """
         from transduce.interpret.figures import attention_figure
 
-        rows, columns, weights_TS, title = self.matrix(name, head)
-        return attention_figure(rows, columns, weights_TS.double().numpy(), title)
+        return attention_figure(*self.by_words(name, head))
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         from transduce.interpret.terminal import heat_map
@@ -222,9 +257,9 @@ class Attention:
         if not self.layers:
             yield "This model has no attention."
             return
-        rows, columns, weights_TS, title = self.matrix()
+        rows, columns, weights, title = self.by_words()
         yield title
-        yield heat_map(rows, columns, weights_TS.double().numpy())
+        yield heat_map(rows, columns, weights)
 
     def _repr_html_(self) -> str:
         from transduce.interpret.notebook import Map, Strip, drawn
@@ -232,7 +267,8 @@ class Attention:
         if not self.layers:
             return "<p>This model has no attention.</p>"
         strips = [Strip(layer.part.title, layer.weights) for layer in self.layers]
-        return drawn(Map(*self.matrix()), strips)
+        rows, columns, weights, title = self.by_words()
+        return drawn(Map(rows, columns, torch.from_numpy(weights), title), strips)
 
 
 def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attention:

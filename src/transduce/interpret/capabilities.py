@@ -1,6 +1,6 @@
 """A description of a model for the explorer: what it is, and which views it supports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -10,16 +10,17 @@ from transduce.attention.interventions import can_change
 from transduce.data.columns.frames import Frames
 from transduce.data.columns.tokens import Tokens
 from transduce.data.speech.filterbank import SHIFT
+from transduce.inference.example_texts import example_texts
 from transduce.inference.line_marks import LineMarks
 from transduce.interpret.drawings import drawing_name
-from transduce.interpret.layers import attending
+from transduce.interpret.layers import Attends, attending
 from transduce.interpret.steps import HasSteps
 from transduce.models.protocols import Steps
 from transduce.recipe.recipe import Recipe
 from transduce.tasks.base import Task
 
 NO_POSITIONS = "none"
-EXAMPLES, LONGEST = 16, 2000  # sentences, characters of one: a model file may hold anything
+ROWS = 100_000  # of attention weights
 
 
 def described(
@@ -50,6 +51,7 @@ def described(
             for part, module in zip(parts, modules, strict=True)
         ],
         "shows": {
+            "writes": isinstance(task.columns["target"], Tokens),
             "beam": isinstance(model, Steps),
             "steps": any(isinstance(module, HasSteps) for module in modules),
             "importance": any(isinstance(module, HasHeads) for module in modules),
@@ -58,7 +60,8 @@ def described(
             "drawing": drawing_name(model, task),
             "alone": task.drawn_alone,
         },
-        "examples": _examples(provenance.get("examples")),
+        "examples": example_texts(provenance, isinstance(task.columns.get("source"), Frames)),
+        "opening": _opening(provenance.get("opening"), parts),
         "accepts_audio": _accepts_audio(task),
         "generates": _generates(task, recipe),
     }
@@ -88,8 +91,11 @@ def _positions(model: Mapping[str, Any]) -> str:
     return NO_POSITIONS if model.get("encoder") == "recurrent" else str(model.get("positions", NO_POSITIONS))
 
 
-def _examples(found: Any) -> list[str]:
-    """The example sentences of a model file that can be shown; older files have none."""
-    texts = [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
-    whole = [text for text in texts if text.encode(errors="ignore").decode() == text]  # no half of a surrogate pair
-    return [text for text in whole if text.strip() and len(text) <= LONGEST][:EXAMPLES]
+def _opening(found: Any, parts: Sequence[Attends]) -> dict[str, Any] | None:
+    """The head and the row that a model file says to open on, if the model has such a head; older files say none."""
+    if not isinstance(found, dict) or set(found) != {"layer", "head", "row"}:
+        return None
+    heads = next((part.heads for part in parts if part.name == found["layer"]), 0)
+    numbers = (found["head"], found["row"])
+    known = all(type(each) is int and 0 <= each < ROWS for each in numbers) and found["head"] < heads
+    return found if known else None

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.attention.capture import Declared, capture
+from transduce.attention.pooling import AttentionPooling
 from transduce.interpret.model_inputs import Given, next_tokens, positions, without_words
 from transduce.models.protocols import writes_at_once
 from transduce.tasks.base import Task
@@ -27,6 +28,7 @@ NAMES: dict[Kind, str] = {
     "cross": "Cross-attention",
     "other": "Other attention",
 }  # as people read them, on the page too
+POOLING = "Attention pooling"  # cross-attention of no decoder: of a label
 TARGET = 5
 
 _known: WeakKeyDictionary[nn.Module, list["Attends"]] = WeakKeyDictionary()
@@ -43,6 +45,7 @@ class Attends(NamedTuple):
         output. "target" is what is predicted there.
     before: the number of extra tokens that the model puts before the source, as rows and as columns.
     tape: whether its keys are states: the initial one, then those after each earlier position.
+    pools: whether it reads the source for a label, and not for each word of an output.
     """
 
     name: str
@@ -53,11 +56,17 @@ class Attends(NamedTuple):
     columns: Axis
     before: int = 0
     tape: bool = False
+    pools: bool = False
+
+    @property
+    def group(self) -> str:
+        """What its kind is called."""
+        return POOLING if self.pools else NAMES[self.kind]
 
     @property
     def title(self) -> str:
         """The title for people, which counts layers from 1."""
-        return f"{NAMES[self.kind]}, layer {self.layer + 1}"
+        return f"{self.group}, layer {self.layer + 1}"
 
     @property
     def causal(self) -> bool:
@@ -89,6 +98,8 @@ def _asked(model: nn.Module, task: Task) -> list[Attends]:
     found = [
         _attends(name, one_pass(calls), record.roles[name], written, at_once, reads) for name, calls in record.items()
     ]
+    pooling = {name for name, _ in record.items() if isinstance(model.get_submodule(name), AttentionPooling)}
+    found = [each._replace(pools=each.kind == "cross" and each.name in pooling) for each in found]
     numbered = []
     for kind in KINDS:
         numbered += [each._replace(layer=place) for place, each in enumerate(e for e in found if e.kind == kind)]

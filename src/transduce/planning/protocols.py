@@ -12,10 +12,12 @@ class Recognised(NamedTuple):
     """What says that files are for a task.
 
     why: in words, such as "words with labels, as ..". doubt: why they may be pairs of texts instead; "" = they are not.
+    sure: whether nothing else is meant, whatever else the files may look like.
     """
 
     why: str
     doubt: str = ""
+    sure: bool = False
 
 
 class Start(NamedTuple):

@@ -72,6 +72,7 @@ def kind_of(named: Named) -> str:
         check_kind(named.task)
         return named.task
     found = {kind: evidence for kind, each in KINDS.items() if (evidence := each.recognise(named))}
+    found = {kind: evidence for kind, evidence in found.items() if evidence.sure} or found
     if not found:
         _refuse_text_alone(named)
         return PAIRS

@@ -88,7 +88,8 @@ class TrainingConfig(Config):
     samples: int = Field(default=2, ge=0)
     """Number of sample translations to show at each validation."""
     examples: int = Field(default=4, ge=0, le=16)
-    """Number of short validation sources to store in the model file as examples for the explorer; 0 stores none."""
+    """Number of short validation sources to store in the model file as examples for the explorer, of speech one
+    recording; 0 stores none."""
 
     checkpoint_every: int = Field(default=500, ge=1)
     """Number of updates between checkpoints."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -9,9 +10,11 @@ from transduce.core.bounded_file import open_regular
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.extras import library
 from transduce.core.tensor_file import write_text
+from transduce.runtime.lock import is_held
 
 NAME = "log.jsonl"
 REPORT = "report.json"  # a training writes it at its end
+QUIET = 60.0  # seconds
 WATCHED = ("train", "validation", "samples")
 
 
@@ -107,11 +110,21 @@ def read_from(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
 def trained(run: Path, offset: int = 0) -> dict[str, Any]:
     """What a run has told from a byte of its log on, as people watch it: events, whether it ended, where to go on.
 
-    Events are those of updates ("train"), of validations, and "samples".
+    Events are those of updates ("train"), of validations, and "samples". "stopped": it is not finished, nobody trains
+    there, and nothing was written for a minute.
     """
     finished = (run / REPORT).exists()  # asked first: what a training writes last is in the log by then
+    stopped = not finished and _is_quiet(run / NAME) and not is_held(run)
     events, size = read_from(run / NAME, offset)
-    return {"events": [each for each in events if each.get("event") in WATCHED], "finished": finished, "size": size}
+    watched = [each for each in events if each.get("event") in WATCHED]
+    return {"events": watched, "finished": finished, "stopped": stopped, "size": size}
+
+
+def _is_quiet(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > QUIET
+    except OSError:
+        return False
 
 
 def _opened(path: Path) -> BinaryIO:

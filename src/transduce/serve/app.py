@@ -4,14 +4,10 @@ FastAPI is used rather than Starlette alone because the types that check a reque
 description. Its documentation pages load from another host, so they are off, and `api_page` replaces them.
 """
 
-import json
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -22,8 +18,17 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from transduce.core.errors import InputError, TransduceError
-from transduce.core.templates import render
-from transduce.serve import explorer, generation, libretranslate, operations, transcriptions, v1
+from transduce.serve import (
+    alternatives,
+    explorer,
+    generation,
+    libretranslate,
+    operations,
+    transcriptions,
+    translate_file,
+    v1,
+)
+from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
 from transduce.serve.models import Models
@@ -32,9 +37,6 @@ from transduce.serve.service import Service, TooLong, TooSlow
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import ClientDisconnected
 from transduce.version import __version__
-
-TEMPLATE = Path(__file__).with_name("app.html.jinja")
-ADDRESS = "http://localhost:8000"
 
 DESCRIPTION = 'Trained models over HTTP: LibreTranslate\'s API and our own. Every error is {"error": "..."}.'
 
@@ -69,7 +71,7 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     )
     app.state.service = service
     explored = (explorer,) if service.settings.explore else ()
-    rooms = (libretranslate, v1, generation, transcriptions, *explored, operations)
+    rooms = (libretranslate, translate_file, v1, alternatives, generation, transcriptions, *explored, operations)
     routers = [room.routes(service) for room in rooms]
     for router in routers:
         app.include_router(router)
@@ -156,9 +158,8 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
-        model = service.models.default
-        written = api_page(app.openapi(), str(request.base_url), (model.source, model.target))
-        return shown(written, policy_of_docs())
+        key = service.settings.api_key is not None
+        return shown(api_page(app.openapi(), str(request.base_url), service.models, key), policy_of_docs())
 
     @app.get("/favicon.ico", include_in_schema=False)
     async def favicon() -> Response:
@@ -176,61 +177,3 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     def shown(content: str, policy: str) -> Response:
         return HTMLResponse(content, headers={"content-security-policy": policy})
-
-
-def api_page(description: dict[str, Any], base: str = ADDRESS, languages: tuple[str, str] = ("en", "de")) -> str:
-    """A page with every path of an OpenAPI description: what it takes, what it answers, how to call it.
-
-    Args:
-        base: the address that the examples call, if it is a plain one.
-        languages: what the examples translate from and to.
-    """
-    schemas = description.get("components", {}).get("schemas", {})
-    address = base.rstrip("/") if re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./-]*)?", base) else ADDRESS
-    tags: dict[str, list[dict[str, Any]]] = {}
-    for path, methods in description["paths"].items():
-        for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {})
-            body = _resolved(next(iter(content.values()))["schema"], schemas) if content else None
-            shown = {
-                "path": path,
-                "method": method,
-                "description": operation.get("description", ""),
-                "curl": _curl(address + path, method, body, languages),
-                "body": body,
-                "answers": [_answer(status, each, schemas) for status, each in operation["responses"].items()],
-            }
-            tags.setdefault(operation["tags"][0], []).append(shown)
-    return render(TEMPLATE, info=description["info"], tags=tags, type_of=_type, json=json.dumps)
-
-
-def _curl(url: str, method: str, body: dict[str, Any] | None, languages: tuple[str, str]) -> str:
-    if body is None:
-        return f"curl {url}" if method == "get" else f"curl -X {method.upper()} {url}"
-    spoken = dict(zip(("source", "target"), languages, strict=True))
-    example = {key: spoken.get(key, value) for key, value in body.get("example", {}).items()}
-    written = json.dumps(example, ensure_ascii=False).replace("'", "\\u0027")
-    return f"curl {url} -H 'content-type: application/json' -d '{written}'"
-
-
-def _answer(status: str, answer: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    content = answer.get("content", {})
-    schema = _resolved(next((each["schema"] for each in content.values() if "schema" in each), {}), schemas)
-    return {"status": status, "description": answer["description"], "kinds": ", ".join(content), "schema": schema}
-
-
-def _type(schema: dict[str, Any]) -> str:
-    if "$ref" in schema:
-        return str(schema["$ref"].rsplit("/", 1)[-1])
-    if "anyOf" in schema:
-        return " or ".join(_type(each) for each in schema["anyOf"] if each.get("type") != "null")
-    if "enum" in schema:
-        return " or ".join(map(str, schema["enum"]))
-    if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}))}"
-    return str(schema.get("type", "any"))
-
-
-def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rsplit("/", 1)[-1]
-    return schemas.get(name, schema)

@@ -62,6 +62,12 @@ def routes(service: Service) -> APIRouter:
             request, asked.model, _texts(asked), lambda work: _views(work.model).heads(work, asked, settings)
         )
 
+    @router.post("/why", response_model=schemas.WhyAnswer)
+    async def why(request: Request, asked: schemas.WhyRequest) -> Response:
+        """Why not another output: log p of both, token by token, and what each source word changes."""
+        texts = [*_texts(asked), asked.other]
+        return await done(request, asked.model, texts, lambda work: _views(work.model).why_not(work, asked, settings))
+
     @router.post("/rollout", response_model=schemas.RolloutAnswer, response_model_exclude_none=True)
     async def rollout(request: Request, asked: schemas.PairRequest) -> Response:
         """Attention through all layers."""
@@ -80,6 +86,21 @@ def routes(service: Service) -> APIRouter:
     async def worked_example(request: Request) -> Response:
         """ "Thinking Machines": 112, 96 -> 14, 12 -> 0.88, 0.12."""
         return await done(request, None, [""], lambda work: _views(work.model).worked_example())
+
+    @router.post("/page")
+    async def saved_page(request: Request, asked: schemas.PageRequest) -> Response:
+        """The explorer of one text as a file that works offline; a Transformer that is not too large runs in it."""
+        model = service.models.asked(asked.model)
+        run = service.models.run(model.name)
+
+        def write(work: WorkItem) -> bytes:
+            # what is too much for an answer is refused before the page is made
+            _views(work.model).prediction(work, schemas.ExploreRequest(text=asked.text), settings)
+            return _views(work.model).saved_page(work, asked, run).encode()
+
+        body = await service.done(request, model, [asked.text], write)
+        saved = {"content-disposition": "attachment; filename=explorer.html"}
+        return Response(body, media_type="application/octet-stream", headers=saved)
 
     @router.post("/positions", response_model=schemas.PositionsAnswer, response_model_exclude_none=True)
     async def positions(request: Request, asked: schemas.PositionsRequest) -> Response:

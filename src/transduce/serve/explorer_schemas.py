@@ -64,6 +64,23 @@ class StepsRequest(PairRequest):
     query: int = Field(ge=0, le=100_000, description="The row of the weights.")
 
 
+class WhyRequest(PairRequest):
+    """One sentence, its output, and another one that was expected."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {**EXAMPLE, "other": "Zwei Katzen rennen."}})
+
+    other: str = Field(description="The other output, as a text.", max_length=100_000)
+
+
+class PageRequest(BaseModel):
+    """A sentence whose page is to be saved as one file."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
+
+    text: str = Field(description=f"A sentence that the model reads in one piece, or several such sentences. {SOUND}")
+    model: str | None = Field(default=None, description="A model by name; by default the first.")
+
+
 class PositionsRequest(BaseModel):
     """Positions of a model; without one, sinusoidal ones of any width."""
 
@@ -231,6 +248,37 @@ class HeadsAnswer(BaseModel):
     heads: list[HeadAnswer]
 
 
+class WeighedTokenAnswer(AlternativeAnswer):
+    """A token of an output, its log p given those before it, and the likeliest token there."""
+
+    likeliest: AlternativeAnswer
+
+
+class WeighedAnswer(BaseModel):
+    """An output, its end included."""
+
+    tokens: list[WeighedTokenAnswer]
+    log_probability: float
+
+
+class WithoutWordAnswer(BaseModel):
+    """By how much log p of both outputs changes when nothing attends to one word of the source."""
+
+    word: str
+    start: int
+    end: int
+    own: float
+    other: float
+
+
+class WhyAnswer(BaseModel):
+    """The model's own output and the other one. words is empty where attention cannot be cut."""
+
+    own: WeighedAnswer
+    other: WeighedAnswer
+    words: list[WithoutWordAnswer]
+
+
 class RolloutAnswer(BaseModel):
     """Attention roll-out (Abnar and Zuidema 2020, equation 1); what a model does not have is absent."""
 
@@ -282,6 +330,7 @@ class TrainingAnswer(BaseModel):
 
     events: list[dict[str, Any]]
     finished: bool
+    stopped: bool = Field(description="It is not finished, and nobody trains there now.")
     size: int
 
 
@@ -298,6 +347,7 @@ class PartAnswer(BaseModel):
 class ShowsAnswer(BaseModel):
     """Which views a model has."""
 
+    writes: bool = Field(description="Whether it writes tokens, each with a probability.")
     beam: bool
     steps: bool
     importance: bool
@@ -325,6 +375,14 @@ class GeneratesAnswer(BaseModel):
     lines: str | None
 
 
+class OpeningAnswer(BaseModel):
+    """Where attention is best seen for the first example: a module, a head of it, a token along its rows."""
+
+    layer: str
+    head: int
+    row: int
+
+
 class DescribedAnswer(BaseModel):
     """A model."""
 
@@ -337,6 +395,7 @@ class DescribedAnswer(BaseModel):
     layers: list[PartAnswer]
     shows: ShowsAnswer
     examples: list[str] = Field(description="Short validation sources that the model file holds.")
+    opening: OpeningAnswer | None
     accepts_audio: AcceptsAudioAnswer | None
     generates: GeneratesAnswer | None
 

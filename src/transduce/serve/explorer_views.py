@@ -8,6 +8,8 @@ from transduce.core.errors import InputError
 from transduce.explore.example import example
 from transduce.explore.exploration import asked as given_for
 from transduce.explore.exploration import explore
+from transduce.explore.offline import offline
+from transduce.explore.page_file import page
 from transduce.interpret.attention import looked
 from transduce.interpret.capabilities import described
 from transduce.interpret.importance import importance
@@ -15,6 +17,7 @@ from transduce.interpret.model_inputs import Given
 from transduce.interpret.positions import placed
 from transduce.interpret.rollout import rollout_dict
 from transduce.interpret.steps import steps
+from transduce.interpret.why_not import why_not as compared
 from transduce.pipeline.pipeline import Pipeline
 from transduce.serve import explorer_schemas as schemas
 from transduce.serve.models import Loaded
@@ -58,6 +61,12 @@ def heads(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -
     return importance(inner.model, inner.task, given, work.check_connected)
 
 
+def why_not(work: WorkItem, asked: schemas.WhyRequest, settings: ServeSettings) -> View:
+    inner, own = work.model.pipeline, _given(work, asked, settings)
+    other = _given(work, asked.model_copy(update={"target": asked.other}), settings)
+    return compared(inner.model, inner.task, asked.text, own, other, work.check_connected)
+
+
 def rollout(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> View:
     inner, given = work.model.pipeline, _given(work, asked, settings)
     return rollout_dict(looked(inner.model, inner.task, given, asked.text, _written(inner, given))[0])
@@ -72,6 +81,11 @@ def step(work: WorkItem, asked: schemas.StepsRequest, settings: ServeSettings) -
 def positions(work: WorkItem, asked: schemas.PositionsRequest) -> View:
     """How the model knows where a token stands."""
     return placed(work.model.pipeline.model if asked.model else None, asked.length, asked.width)
+
+
+def saved_page(work: WorkItem, asked: schemas.PageRequest, run: Path | None) -> str:
+    """The explorer of one text as a file that works offline."""
+    return page(offline({work.model.name: work.model.pipeline}, [asked.text], run))
 
 
 def _given(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> Given:

@@ -65,6 +65,10 @@ class KernelsModel:
         return source, target
 
     @property
+    def examples(self) -> Sequence[str]:
+        return self._translator.examples
+
+    @property
     def attends(self) -> bool:
         return self._with_torch is not None
 

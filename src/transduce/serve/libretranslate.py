@@ -17,6 +17,7 @@ from transduce.core.errors import InputError
 from transduce.core.languages import matching, name_of
 from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
+from transduce.serve.file_formats import Parse, Translatable
 from transduce.serve.guards import right_key
 from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
@@ -46,7 +47,7 @@ def routes(service: Service) -> APIRouter:
         asked = await _asked(request, service.run_in_thread)
         if not right_key(service.settings, request, asked.api_key):
             raise HTTPException(403, "Invalid API key")
-        return await _translate(service, request, asked)
+        return await translated(service, request, asked, Document if asked.format == "html" else None)
 
     @router.get("/languages")
     async def languages() -> list[Language]:
@@ -83,7 +84,7 @@ async def _asked(request: Request, run_in_thread: RunInThread) -> TranslateReque
             raise InputError("Invalid request: the body is not JSON") from None
     else:
         body = await request.body()
-        form = await run_in_thread(lambda: asyncio.run(_form(request.scope, body)))
+        form = await run_in_thread(lambda: asyncio.run(form_of(request.scope, body)))
         values = dict(request.query_params) | {key: form.getlist(key) for key in form}
         values = {key: each[0] if isinstance(each, list) and len(each) == 1 else each for key, each in values.items()}
         refuse_half_characters(values)
@@ -95,8 +96,16 @@ async def _asked(request: Request, run_in_thread: RunInThread) -> TranslateReque
         raise InputError(f"Invalid request: {_problem(each)}" for each in error.errors()) from None
 
 
-async def _form(scope: Scope, body: bytes) -> FormData:
-    """The fields of a body; in an event loop of its own, since a megabyte of them takes a second."""
+async def form_of(scope: Scope, body: bytes, files: int = 0) -> FormData:
+    """The fields of a body; in an event loop of its own, since a megabyte of them takes a second.
+
+    Args:
+        files: so many fields may be files.
+
+    Raises:
+        InputError: it is in another charset than UTF-8, or has too many fields.
+        HTTPException: it is no form.
+    """
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
@@ -108,7 +117,7 @@ async def _form(scope: Scope, body: bytes) -> FormData:
         raise InputError(f"Invalid request: expected {kind} in UTF-8, not in another charset.")
     if body.count(b"&") > FIELDS and kind.strip().lower() == FORMS[0]:  # the library counts only those with names
         raise InputError(f"Invalid request: more than {FIELDS} fields.")
-    return await Request(scope, receive).form(max_files=0, max_fields=FIELDS)
+    return await Request(scope, receive).form(max_files=files, max_fields=FIELDS)
 
 
 def _problem(detail: Any) -> str:
@@ -118,13 +127,18 @@ def _problem(detail: Any) -> str:
 
 
 @dataclass
-class _Text:
+class CutText:
     """One q: its segments as works, and how their answers become its translation."""
 
     source: str
     works: list[WorkItem]
     cut: list[Segment]
-    document: Document | None = None
+    document: Translatable | None = None
+
+    @property
+    def segments(self) -> list[str]:
+        """What is translated, piece by piece, without tags before it."""
+        return [self.source[start:end] for start, end in self.cut]
 
     def translation(self, answers: Sequence[Answer], rank: int = 0) -> str:
         """The text with every segment replaced by its output of this rank, or its last where it has fewer."""
@@ -148,13 +162,25 @@ def _output(answer: Answer, rank: int) -> str:
     return listed[min(rank, len(listed) - 1)].text
 
 
-async def _translate(service: Service, request: Request, asked: TranslateRequest) -> TranslateAnswer:
+async def translated(
+    service: Service, request: Request, asked: TranslateRequest, parse: Parse | None
+) -> TranslateAnswer:
+    """The answer to a request.
+
+    Args:
+        parse: what takes its texts apart; None = they are text from the first to the last character.
+
+    Raises:
+        InputError: no model translates so.
+        TooLong, Busy, Stopped, TooSlow, ClientDisconnected: as `Service.answers`.
+    """
     listed = [asked.q] if isinstance(asked.q, str) else asked.q
     service.check_lengths(listed)
-    asked = _with_known_codes(service, asked)
-    model = _model(service, asked)
+    asked, model = model_of(service, asked)
     ask = _ask(service, model, asked.alternatives)
-    texts = await service.prepared(request, lambda: [_cut(service, model, ask, text, asked) for text in listed])
+    texts = await service.prepared(
+        request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed]
+    )
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
     best, others = await service.run_in_thread(lambda: _translations(found, asked.alternatives))
@@ -168,7 +194,7 @@ async def _translate(service: Service, request: Request, asked: TranslateRequest
 
 
 def _translations(
-    found: Sequence[tuple[_Text, Sequence[Answer]]], alternatives: int
+    found: Sequence[tuple[CutText, Sequence[Answer]]], alternatives: int
 ) -> tuple[list[str], list[list[str]]]:
     """The best translation of each text, and its further ones."""
     ranks = range(1, alternatives + 1)
@@ -183,6 +209,16 @@ def _with_known_codes(service: Service, asked: TranslateRequest) -> TranslateReq
     source = asked.source if asked.source == "auto" else matching(asked.source, [each.source for each in pairs])
     target = matching(asked.target, [code for each in pairs for code in each.targets])
     return asked.model_copy(update={"source": source, "target": target})
+
+
+def model_of(service: Service, asked: TranslateRequest) -> tuple[TranslateRequest, Loaded]:
+    """The request with the codes of languages that the models' recipes have, and the model that answers it.
+
+    Raises:
+        InputError: no model translates so.
+    """
+    asked = _with_known_codes(service, asked)
+    return asked, _model(service, asked)
 
 
 def _model(service: Service, asked: TranslateRequest) -> Loaded:
@@ -208,7 +244,20 @@ def _ask(service: Service, model: Loaded, alternatives: int) -> SearchOptions:
     return SearchOptions((("nbest", alternatives + 1),))
 
 
-def _cut(service: Service, model: Loaded, ask: SearchOptions, text: str, asked: TranslateRequest) -> _Text:
+def cut_text(
+    service: Service,
+    model: Loaded,
+    text: str,
+    asked: TranslateRequest,
+    parse: Parse | None = None,
+    ask: SearchOptions = SearchOptions(),  # noqa: B008
+) -> CutText:
+    """A text as works of the model, one for each segment that it reads by itself.
+
+    Args:
+        parse: what takes the text apart; None = it is text from the first to the last character.
+        ask: how each is searched; by default as the recipe says.
+    """
     served, limit = model.served, service.settings.sentences_above
     apart = served.splits(asked.split)
 
@@ -221,10 +270,10 @@ def _cut(service: Service, model: Loaded, ask: SearchOptions, text: str, asked: 
         [source] = addressed(served.tokenizers.get("source"), [piece], asked.target) if tagged else [piece]
         return WorkItem(model, (source,), ask, links=links)
 
-    if asked.format == "html":
-        document = Document(text, whole, model.source)
+    if parse is not None:
+        document = parse(text, whole, model.source)
         works = [work(piece.text, bool(piece.tags)) for piece in document.pieces]
-        return _Text(text, works, [], document)
+        return CutText(text, works, [], document)
     found = segments(text, whole, language=model.source)
     cut = [each for each in found if has_letters_or_digits(text[each.start : each.end])]
-    return _Text(text, [work(text[first:last]) for first, last in cut], cut)
+    return CutText(text, [work(text[first:last]) for first, last in cut], cut)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from transduce.core.templates import self_contained
+from transduce.serve.file_formats import FORMATS
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
 
@@ -20,17 +21,21 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
         explorer: whether it links to /explore.
     """
     pairs: dict[str, list[str]] = {}
-    for model in models:
-        if model.current.is_translator:
-            pairs.setdefault(model.current.source, []).extend(model.current.targets)
+    translators = [model.current for model in models if model.current.is_translator]
+    for each in translators:
+        pairs.setdefault(each.source, []).extend(each.targets)
+    attends = all(each.served.attends for each in translators)
     told = tuple((source, tuple(dict.fromkeys(targets))) for source, targets in pairs.items() if targets)
-    return _page(told, settings.characters, settings.api_key is not None, explorer) if told else None
+    return _page(told, settings.characters, settings.api_key is not None, explorer, attends) if told else None
 
 
 @lru_cache(maxsize=4)
-def _page(pairs: tuple[tuple[str, tuple[str, ...]], ...], characters: int, key: bool, explorer: bool) -> str:
+def _page(
+    pairs: tuple[tuple[str, tuple[str, ...]], ...], characters: int, key: bool, explorer: bool, attends: bool
+) -> str:
     """Written anew only when a model with other languages was loaded."""
     data = {"pairs": pairs, "characters": characters, "key": key}
+    data |= {"explore": explorer, "attends": attends, "files": list(FORMATS)}
     return self_contained(FOLDER / "index.html.jinja", data=data, explorer=explorer)
 
 

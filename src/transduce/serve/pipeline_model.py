@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from transduce.data.columns import Column
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.example_texts import example_texts
 from transduce.inference.generates import generating
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
@@ -76,6 +77,10 @@ class PipelineModel:
     def accepts_audio(self) -> bool:
         source = self.pipeline.task.columns.get("source")
         return source is not None and source.is_sound
+
+    @property
+    def examples(self) -> Sequence[str]:
+        return example_texts(getattr(self.pipeline, "provenance", {}))  # folders of CTranslate2 hold none
 
     @property
     def attends(self) -> bool:
@@ -147,14 +152,14 @@ def links(prediction: Prediction, found: Attention) -> list[Link]:
     if found.source is None or alignment_TS is None or not inputs or not outputs:
         return []
     reads, writes = ([(each.start, each.end) for each in side.tokens] for side in (found.source, found.target))
-    weight_WU = _overlap(outputs, writes) @ alignment_TS @ _overlap(inputs, reads).T
+    weight_WU = overlap(outputs, writes) @ alignment_TS @ overlap(inputs, reads).T
     chosen = {(int(best), word) for word, best in enumerate(weight_WU.argmax(1))}
     left = set(range(len(inputs))) - {word for word, _ in chosen}
     chosen |= {(word, int(weight_WU[:, word].argmax())) for word in left}
     return [Link(inputs[word], outputs[other]) for word, other in sorted(chosen)]
 
 
-def _overlap(words: Sequence[Span], tokens: Sequence[Span]) -> NDArray[np.float64]:
+def overlap(words: Sequence[Span], tokens: Sequence[Span]) -> NDArray[np.float64]:
     """1 where a word and a token share a character."""
     word, token = np.array(words), np.array(tokens)
     shared = np.minimum(word[:, None, 1], token[None, :, 1]) - np.maximum(word[:, None, 0], token[None, :, 0])

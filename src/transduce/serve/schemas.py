@@ -79,6 +79,61 @@ class TranslateAnswer(BaseModel):
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
 
 
+class AlternativesRequest(BaseModel):
+    """A word of a translation that is to be another. Characters are counted as code points."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"q": "Two dogs run.", "source": "en", "target": "de", "start": 0, "end": 1}},
+    )
+
+    q: str = Field(description="The text, as /translate was given it.")
+    source: str = Field(description="As in /translate.")
+    target: str = Field(description="As in /translate.")
+    start: int = Field(ge=0, description="The word's first character in the translation.")
+    end: int = Field(ge=1, description="The character behind its last one.")
+    outputs: Texts | None = Field(
+        default=None,
+        description="The translation of each sentence, as an answer of this route gave them; by default the model's.",
+    )
+    most: int = Field(default=8, ge=1, le=20, description="How many alternatives to look for.")
+    model: str | None = Field(default=None, description="A model by name; its languages are then not asked.")
+    split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
+
+
+class LinkAnswer(BaseModel):
+    """A word of the source, characters [start, end) of the text, and the share of cross-attention that it has."""
+
+    start: int
+    end: int
+    weight: float
+
+
+class WordAlternative(BaseModel):
+    """Another word in this place, and the translation that goes on from it. score: of the sentence."""
+
+    word: str
+    translatedText: str
+    outputs: list[str]
+    score: float
+
+
+class AlternativesAnswer(BaseModel):
+    """Other words in the place of one, the best first.
+
+    outputs: the translation of each sentence; sentence: the one with the word. start, end: the characters of
+    `translatedText` that an alternative replaces first.
+    """
+
+    translatedText: str
+    outputs: list[str]
+    sentence: int
+    start: int
+    end: int
+    links: list[LinkAnswer]
+    alternatives: list[WordAlternative]
+
+
 class Language(BaseModel):
     """A language that some model reads."""
 

@@ -83,6 +83,11 @@ class ServedModel(Protocol):
         ...
 
     @property
+    def examples(self) -> Sequence[str]:
+        """Texts to try it with, which its file holds."""
+        ...
+
+    @property
     def attends(self) -> bool:
         """Whether `attention` and `links` can be asked."""
         ...

@@ -20,16 +20,21 @@ from transduce.site.stops import FOLDER as STOPS
 from transduce.site.stops import LANGUAGES, spoken, stops, texts
 
 PAGE = Path(__file__).parent / "page"
+RECORDINGS = Path(__file__).parent / "recordings"
 TAGS = {"en": "en", "zh": "zh-Hans"}
-STYLES = ("themes.css", "theme.css", "page.css", "figures.css", "pictures.css", "drawings.css")
-# Of the explorer's scripts, those that ask its server or put its own page together.
-PAGE_ONLY = re.compile(
-    r"text_|server|training|composer|recorder|header|main|keyboard|compare|sentences|examples|writing"
-)
-# Those that only the pictures of tasks want.
-DRAWINGS = re.compile(
-    r"sound|spectrogram|memory|neighborhood|hop_shading|entity_marks|span|tree|look_back|mov|drawing|shading"
-)
+STYLES = ("themes.css", "theme.css", "page.css", "figures.css", "pictures.css", "drawings.css", "sound.css")
+# Which asset holds which of the explorer's scripts: the first that matches. "" is left out: what asks a server, or puts
+# the explorer's own page together. A stop names what it needs beside "explorer" and its language's "text_".
+ASSETS = {
+    "": r"server|training|composer|recorder|header|main|keyboard|compare|sentences|examples|writing|unknown",
+    "text_en": r"text_(\w+_)?en",
+    "text_zh": r"text_(\w+_)?zh",
+    "engines": r"engine/(recurrent|ctc)",
+    "steps": r"engine/steps",
+    "drawings": r"sound|spectr|memory|neighbor|hop_|entity_|span|tree|look_back|mov|drawing|shading",
+    "views": r"boxes|word_flow|overview|worth|cuts|row|probab|beam|formula|steps|masks|positions|chart|vendor/d3-hier",
+    "explorer": r"",
+}
 
 
 def build(folder: Path, pipeline: Pipeline) -> None:
@@ -51,6 +56,12 @@ def build(folder: Path, pipeline: Pipeline) -> None:
         write_text(assets / file.name, joined([file]))
     for file in (*STOPS.glob("*.js"), *STOPS.glob("*.css")):
         write_text(assets / "stops" / file.name, joined([file]))
+    (assets / "recordings").mkdir(exist_ok=True)
+    for file in RECORDINGS.glob("*.json"):
+        recorded = file.read_text(encoding="utf-8")
+        write_text(
+            assets / "recordings" / f"{file.stem}.js", f"(Transduce.recordings ??= {{}}).{file.stem} = {recorded};"
+        )
     for language in LANGUAGES:
         (folder / language).mkdir(exist_ok=True)
         for name in stops():
@@ -81,15 +92,12 @@ def index_page(language: str) -> str:
 
 
 def explorer_scripts() -> dict[str, list[str]]:
-    """The explorer's scripts that the pages share, by the asset that holds them, in the order of its own page."""
+    """The explorer's scripts by the asset that holds them, in the order of its own page."""
     names = re.findall(r'script\("([^"]+)"\)', (page_file.FOLDER / "index.html.jinja").read_text(encoding="utf-8"))
-    drawn = [name for name in names if not PAGE_ONLY.match(name)]
-    found = {
-        "explorer": [name for name in drawn if not DRAWINGS.match(name)],
-        "drawings": [name for name in drawn if DRAWINGS.match(name)],
-    }
-    for language in LANGUAGES:
-        found[f"text_{language}"] = [name for name in names if re.fullmatch(rf"text_\w*{language}\.js", name)]
+    found: dict[str, list[str]] = {asset: [] for asset in ASSETS}
+    for name in names:
+        found[next(asset for asset, pattern in ASSETS.items() if re.match(pattern, name))].append(name)
+    del found[""]
     return found
 
 

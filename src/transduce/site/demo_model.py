@@ -18,7 +18,7 @@ from transduce.training.finished import finished_report
 from transduce.training.run import run_training
 from transduce.training.run_directory import check_directory, check_recipe, make_folder
 
-RECIPE = Path(__file__).with_suffix(".toml")
+RECIPE = Path(__file__).with_name("demo.toml")
 CORPUS = "corpus"  # a folder of the run
 
 
@@ -32,13 +32,22 @@ def demo_model(run: Path, overrides: Sequence[str], console: Console) -> Pipelin
     check_directory(run, data=[CORPUS])
     check_recipe(run, recipe)
     _write_corpus(run / CORPUS, console)
-    if finished_report(run, recipe) is not None:
+    if is_finished(run, overrides):
         console.print(f"{run} is trained already: showing it again.", highlight=False, soft_wrap=True)
     else:
         keep_freed_memory()
         pair = [question.english for question in PRONOUN_PAIR]
         run_training(recipe, run, Display(console), first=pair)
     return load(run)
+
+
+def is_finished(run: Path, overrides: Sequence[str] = ()) -> bool:
+    """Whether the model was trained there, by this very recipe."""
+    recipe = _recipe(run / CORPUS, overrides)
+    try:
+        return finished_report(run, recipe) is not None
+    except InputError:
+        return False
 
 
 def pronoun_head(pipeline: Pipeline) -> Head:

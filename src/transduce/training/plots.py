@@ -28,6 +28,7 @@ from transduce.interpret.fonts import FontWarning
 from transduce.metrics.confusion import Confusion
 from transduce.models.protocols import writes_at_once
 from transduce.runtime.event_log import read_log
+from transduce.search.settings import Search
 from transduce.tasks.base import Task
 from transduce.tasks.protocols import TaskData
 
@@ -100,9 +101,9 @@ def _left_out_told(tell: Callable[[str], None]) -> Iterator[None]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
-def prediction_with_attention(model: nn.Module, task: Task, text: str) -> Prediction:
-    """The quickest prediction for `text`, which can be asked for its attention."""
-    [prediction] = task.predictor.predict(model.eval(), [text])
+def prediction_with_attention(model: nn.Module, task: Task, text: str, search: Search | None = None) -> Prediction:
+    """The prediction for `text`, by default the quickest, which can be asked for its attention."""
+    [prediction] = task.predictor.predict(model.eval(), [text], search)
     return prediction.shown_by(lambda asked: attention_of(model, task, asked))
 
 
@@ -114,7 +115,7 @@ def sentence(data: TaskData) -> str:
 
 
 def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str], Weights] | None:
-    """What the quickest prediction for `text` attended to: its tokens (T), those of the source (S), weights (T, S).
+    """What the quickest prediction for `text` attended to: its words (T), those of the source (S), weights (T, S).
 
     None where nothing attends to a source.
     """
@@ -122,8 +123,7 @@ def shown(model: nn.Module, task: Task, text: str) -> tuple[list[str], list[str]
     if not prediction.tokens and writes_at_once(model):
         return None
     found = prediction.attention()
-    weights_TS = found.alignment()
-    if weights_TS is None:
+    if not found.of("cross"):
         return None
-    rows, columns = weights_TS.shape
-    return found.labels("target", rows), found.labels("source", columns), weights_TS
+    rows, columns, weights_TS, _ = found.by_words()
+    return rows, columns, weights_TS

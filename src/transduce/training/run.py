@@ -28,6 +28,7 @@ from transduce.pipeline.outline import load_weights, make_task
 from transduce.recipe.recipe import STAGES, Recipe, parse_recipe, unmeasured
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
+from transduce.runtime.lock import run_lock
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
@@ -39,12 +40,11 @@ from transduce.training.beginning import restore_or_start
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.diagnostics import MANY_EPOCHS, PATIENCE, few_draws, many_epochs
 from transduce.training.display import Display
-from transduce.training.examples import examples
+from transduce.training.examples import examples, opening_of
 from transduce.training.fine_tuning import columns_of_start
 from transduce.training.finished import Report, finished_report, note_plan, tell_finished
 from transduce.training.held_out_files import write_held_out
 from transduce.training.initialization import check_embeddings, device, new_training
-from transduce.training.lock import run_lock
 from transduce.training.loop import Callbacks, train, why_ended
 from transduce.training.model_provenance import config_of, provenance_of
 from transduce.training.plots import figures_enabled, write_figures
@@ -374,6 +374,8 @@ def _finish(
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
     (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, task, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
+    if opens := opening_of(model, task, provenance["examples"], recipe.search):
+        provenance["opening"] = opens
     file = ModelFile(weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns)
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())

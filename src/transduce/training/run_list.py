@@ -20,7 +20,7 @@ from transduce.core.model_file import NAME
 from transduce.data.pairs.pair_files import FILES, SHORT
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT
-from transduce.training.lock import is_held
+from transduce.runtime.lock import is_held
 
 RECIPE = "recipe.toml"
 MADE = (LOG, REPORT, NAME, "data.json", "checkpoints", ".lock")  # what a training leaves beside its recipe

@@ -24,6 +24,7 @@ from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.data.tokenizers.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
+from transduce.inference.example_texts import example_texts
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction
@@ -72,6 +73,7 @@ class Translator:
         lexicon: what shortlists are made of; None = the file holds none.
         single_sentences: whether they were trained on pairs of single sentences.
         familiarity: which characters the first model's training texts had.
+        examples: texts like those that the first model was trained on.
 
     config: the first model's recipe.
     task: what the first model's recipe says of its task, such as its languages.
@@ -87,10 +89,11 @@ class Translator:
         lexicon: Lexicon | None,
         single_sentences: bool,
         familiarity: Familiarity,
+        examples: Sequence[str] = (),
     ) -> None:
         self.members, self.mean, self.lexicon = list(members), mean, lexicon
         self.single_sentences, self.familiarity = single_sentences, familiarity
-        self.name = str(config.get("name", ""))
+        self.name, self.examples = str(config.get("name", "")), examples
         self.config, self.task, self.search = config, section_of(config, "task"), section_of(config, "search")
         self.max_source_length, self.source_columns = max_source_length(config), source_columns(config)
 
@@ -302,7 +305,8 @@ def load(
     if problems:
         raise InputError(problems)
     familiarity = Familiarity.of(files[0].provenance, members[0].source)
-    return Translator(members, ensemble, files[0].config, lexicons[0], all(map(_reads_single, files)), familiarity)
+    single, examples = all(map(_reads_single, files)), example_texts(files[0].provenance)
+    return Translator(members, ensemble, files[0].config, lexicons[0], single, familiarity, examples)
 
 
 def _check_machine(int8: bool) -> None:

@@ -127,9 +127,16 @@ def _grouped(cells: Iterable[tuple[int, list[str]]]) -> Iterator[TaggedRow]:
 
 
 def json_rows(
-    path: Path, unit: str, scheme: str, word: str | None = None, label: str | None = None
+    path: Path,
+    unit: str,
+    scheme: str,
+    word: str | None = None,
+    label: str | None = None,
+    format: Jsonl | None = None,
 ) -> Iterator[TaggedRow]:
-    """The rows of a .jsonl: tokens with their labels, as lists or with spaces between; or a text with spans.
+    """The rows of a .jsonl, or of another format of objects.
+
+    Each has tokens with their labels, as lists or with spaces between; or a text with spans.
 
     Args:
         unit: how texts are cut into words; see `unit_bounds`.
@@ -141,7 +148,7 @@ def json_rows(
             overlap, or lie outside of their texts. All are named.
     """
     problems = Problems(path)
-    for each in Jsonl().objects(path):
+    for each in (format or Jsonl()).objects(path):
         try:
             row = _json_row(each.value, unit, scheme, word, label)
             _check_characters(row, each.written)

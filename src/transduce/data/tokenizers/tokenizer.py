@@ -42,7 +42,7 @@ class UnitsConfig(Config):
     """Pairs (bpe), pieces (unigram), characters and words seen less often are not learnt."""
     symbols: str = ""
     """A regular expression (Python's): what it matches in the training text becomes one token each, such as the tags
-    behind a lemma: " [|] [^;]+|;[^;]+" for "Bluff | N;DAT;SG". Where two fit, the longer one counts. They are not
+    behind a lemma: `" [|] [^;]+|;[^;]+"` for "Bluff | N;DAT;SG". Where two fit, the longer one counts. They are not
     counted in `vocabulary`."""
 
     @field_validator("symbols")

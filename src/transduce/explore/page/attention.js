@@ -84,11 +84,11 @@
       label: T.describe(matrix, T.choiceName(choice)),
       choose: (place) => T.go({ row: place === row || place < 0 ? "" : place }, true),
     };
-    const most = T.largest(matrix.values) || 1;
+    const most = T.darkest(matrix.values);
     return T.figure({
       name: "attention",
       title: T.choiceName(choice),
-      caption: T.say(state.show === "lines" ? "lines.caption" : captionOf(choice)),
+      caption: state.show === "lines" ? T.say("lines.caption") : T.sayOf(captionOf(choice)),
       picture:
         state.show === "lines"
           ? T.lines(area, { ...drawing, strands: strandsOf(exploration, choice, state.unit), tell: tellLines(matrix) })
@@ -96,7 +96,7 @@
       table: () => T.matrixTable(matrix),
       tools: tools(state),
       note:
-        state.show === "lines" ? [headKey(choice), T.say("lines.note")] : [T.legend(most), " ", T.say("matrix.note")],
+        state.show === "lines" ? [headKey(choice), T.weightLegend(most, "attention"), T.say("lines.note")] : [T.weightLegend(most, "attention"), T.say("matrix.note")],
     });
   }
 

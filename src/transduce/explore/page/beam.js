@@ -1,10 +1,12 @@
 /* The beam as a tree that one can walk: every hypothesis kept, what it could have said next, and what was dropped. */
 "use strict";
 (function (T) {
-  const ROW = 26,
+  const ROW = 32,
     RADIUS = 4.5,
     LABEL = 13,
-    LEVEL_GAP = 16;
+    EDGE = 14,
+    LEAST_LANE = 110,
+    MOST_LANE = 190;
 
   T.views.beam = {
     needs: "exploration",
@@ -13,16 +15,17 @@
       const lattice = scene.exploration.lattice;
       if (!lattice || !lattice.steps.length)
         return T.fill(area, controls, nothing(scene));
-      const stack = T.html("div", { class: "stack" });
-      T.fill(area, controls, stack);
-      const tree = treeOf(lattice, scene.state.dropped === "1");
+      const stage = T.html("div", { class: "stage" }),
+        aside = T.html("div", { class: "aside" });
+      T.fill(area, controls, T.html("div", { class: "split" }, stage, aside));
+      const tree = treeOf(lattice, scene.state.dropped === "1", scene.state.node, T.widthOf(stage) - 38);
       const focus = tree.byKey.get(scene.state.node) || tree.best;
       const table = () => ({
         head: [T.say("beam.step"), T.say("beam.token"), "p", T.say("beam.total"), T.say("beam.fate")],
         rows: rows(tree),
       });
       T.fill(
-        stack,
+        stage,
         T.figure({
           name: "beam",
           title: T.say("beam.title"),
@@ -32,13 +35,13 @@
           wide: true,
           note: T.say("beam.note"),
         }),
-        panel(tree, focus, lattice),
       );
+      T.fill(aside, panel(tree, focus, lattice));
     },
   };
 
-  function widths({ state, shows, model }) {
-    if (!T.answers(model) || shows.beam === false) return null;
+  function widths({ state, model }) {
+    if (!T.answers(model)) return null;
     const all = [["", T.say("beam.recipe")], ...["2", "3", "5", "8", "12"].map((each) => [each, each])];
     return T.select("beam-width", T.say("beam.width"), all, state.beam ?? "", (beam) => T.go({ beam, node: "" }));
   }
@@ -46,8 +49,7 @@
   const USUAL = "5";
 
   /** Why there is no tree, and how to come to one. */
-  function nothing({ state, shows, model }) {
-    if (shows.beam === false) return T.html("p", { class: "empty" }, T.say("beam.none.at_once"));
+  function nothing({ state, model }) {
     if (!T.answers(model)) return T.html("p", { class: "empty" }, T.say("beam.none.offline"));
     if (state.beam) return T.html("p", { class: "empty" }, T.say("beam.none.empty"));
     return T.html(
@@ -77,8 +79,12 @@
       T.say("beam.dropped"),
     );
 
-  /** The candidates as d3's tree; `best` is the end of the best finished hypothesis. */
-  function treeOf(lattice, dropped) {
+  /**
+   * The candidates as d3's hierarchy, placed from above: a row for each step, the best output straight down in the
+   * first lane. `best` is the end of the best finished hypothesis. Branches that lead to no finished output are folded:
+   * of those there are only the ones on the way to `wanted` and what follows it.
+   */
+  function treeOf(lattice, dropped, wanted, room) {
     const root = {
       key: "start",
       text: "<s>",
@@ -105,11 +111,54 @@
       }
       before = nodes;
     });
-    const hierarchy = d3.hierarchy(root).sort((one, other) => other.data.total - one.data.total);
-    const widest = Math.max(...hierarchy.descendants().map((node) => T.textWidth(node.data.text, LABEL)), 24);
-    d3.tree().nodeSize([ROW, Math.min(widest, 112) + 58 + LEVEL_GAP])(hierarchy);
-    const byKey = new Map(hierarchy.descendants().map((node) => [node.data.key, node]));
-    return { root: hierarchy, byKey, best: bestOf(hierarchy) };
+    const all = d3.hierarchy(root);
+    const best = bestOf(all);
+    const focus = all.find((node) => node.data.key === wanted) || best;
+    if (!dropped) fold(all, best, focus);
+    place(all, best, room);
+    const byKey = new Map(all.descendants().map((node) => [node.data.key, node]));
+    return { root: all, byKey, best };
+  }
+
+  /** Takes out what leads to no finished output, and counts it where it hung. */
+  function fold(root, best, focus) {
+    const ends = [best, ...root.leaves().filter((leaf) => leaf.data.finished && leaf.data.kept)];
+    const shown = new Set([...ends, focus, ...(focus.children ?? [])].flatMap((node) => node.ancestors()));
+    for (const node of root.descendants()) {
+      if (!shown.has(node) || !node.children) continue;
+      const open = node.children.filter((child) => shown.has(child));
+      node.folded = node.children.length - open.length;
+      node.children = open.length ? open : undefined;
+    }
+  }
+
+  /** The lane of each node: children stay in that of their parent, their siblings take the next that is free. */
+  function place(root, best, room) {
+    const spine = new Set(best.ancestors());
+    root.sort((one, other) => spine.has(other) - spine.has(one) || other.data.total - one.data.total);
+    const taken = []; // of each lane the last step in it
+    let lanes = 1;
+    const chains = [[root]];
+    while (chains.length) {
+      const chain = chains.shift();
+      for (let node = chain[0]; node.children; node = node.children[0]) {
+        chain.push(node.children[0]);
+        chains.push(...node.children.slice(1).map((child) => [child]));
+      }
+      chains.sort(([one], [other]) => one.depth - other.depth);
+      const [first, last] = [chain[0], chain.at(-1)];
+      let lane = first === root ? 0 : 1;
+      while ((taken[lane] ?? -1) >= first.depth) lane++;
+      taken[lane] = last.depth;
+      lanes = Math.max(lanes, lane + 1);
+      for (const node of chain) node.lane = lane;
+    }
+    root.laneWidth = Math.max(LEAST_LANE, Math.min(MOST_LANE, (room - 2 * EDGE) / lanes));
+    root.lanes = lanes;
+    for (const node of root.descendants()) {
+      node.x = node.lane * root.laneWidth;
+      node.y = node.depth * ROW;
+    }
   }
 
   /** The finished hypothesis with the highest score a token, as the n-best list has it first. */
@@ -123,14 +172,13 @@
 
   function drawn(tree, focus, scene) {
     const nodes = tree.root.descendants();
-    const top = Math.min(...nodes.map((node) => node.x)) - ROW,
-      bottom = Math.max(...nodes.map((node) => node.x)) + ROW;
-    const right = Math.max(...nodes.map((node) => node.y)) + 150;
+    const width = tree.root.lanes * tree.root.laneWidth + EDGE,
+      height = Math.max(...nodes.map((node) => node.y)) + 2 * EDGE;
     const picture = T.svg("svg", {
       class: "picture beam",
-      viewBox: `-14 ${top} ${right} ${bottom - top}`,
-      width: right,
-      height: bottom - top,
+      viewBox: `${-EDGE} ${-EDGE} ${width} ${height}`,
+      width,
+      height,
       role: "tree",
       "data-roving": "beam",
       "aria-label": T.say("beam.label", { count: nodes.length }),
@@ -138,9 +186,9 @@
     const onBest = new Set(tree.best.ancestors()),
       onPath = new Set(focus.ancestors());
     const shape = d3
-      .linkHorizontal()
-      .source(({ source }) => [source.y + wide(source.data) - 10, source.x])
-      .target(({ target }) => [target.y - RADIUS, target.x]);
+      .linkVertical()
+      .source(({ source }) => [source.x, source.y + RADIUS])
+      .target(({ target }) => [target.x, target.y - RADIUS]);
     for (const link of tree.root.links()) {
       const classes = [
         "branch",
@@ -156,21 +204,27 @@
         }),
       );
     }
-    for (const node of nodes) picture.append(leaf(node, { focus, onBest, onPath }));
+    for (const node of nodes) picture.append(leaf(node, { focus, onBest, onPath, room: tree.root.laneWidth }));
     walk(picture, tree, focus, scene);
     return picture;
   }
 
   const chance = (data) => (data.step < 0 ? "" : T.percent(Math.exp(data.log_probability)));
 
-  /** How wide a node's label is, its dot included. */
-  const wide = (data) => {
-    const p = chance(data);
-    return Math.min(T.textWidth(data.text, LABEL, 600), 112) + (p ? T.textWidth(p, 11) + 32 : 24);
-  };
+  /** What a node is labelled with: its token, as much as there is room for, its probability, how many are folded. */
+  function labelOf(node, room) {
+    const p = chance(node.data),
+      more = node.folded ? `+${node.folded}` : "";
+    const rest = [p, more].filter(Boolean);
+    const left = room - 30 - rest.reduce((sum, text) => sum + T.textWidth(text, 11) + 7, 0);
+    const text = T.fit(node.data.text, Math.max(left, 16), LABEL);
+    const width = T.textWidth(text, LABEL, 600) + room - 30 - left + 24;
+    return { text, p, more, width };
+  }
 
-  function leaf(node, { focus, onBest, onPath }) {
+  function leaf(node, { focus, onBest, onPath, room }) {
     const { data } = node;
+    const label = labelOf(node, room);
     const classes = [
       "node",
       onBest.has(node) && "best",
@@ -179,24 +233,23 @@
       data.finished && "finished",
       node === focus && "focus",
     ];
-    const p = chance(data);
     return T.svg(
       "g",
       {
         class: classes.filter(Boolean).join(" "),
-        transform: `translate(${node.y} ${node.x})`,
+        transform: `translate(${node.x} ${node.y})`,
         role: "treeitem",
         "aria-level": node.depth + 1,
         "aria-selected": String(node === focus),
         tabindex: node === focus ? "0" : "-1",
         id: `node-${data.key}`,
         "data-key": data.key,
-        "aria-label": spoken(node),
+        "aria-label": spoken(node, label),
       },
       T.svg("rect", {
         x: -9,
         y: -11,
-        width: wide(data),
+        width: label.width,
         height: 22,
         rx: 11,
         class: "node-back",
@@ -206,8 +259,9 @@
       T.svg(
         "text",
         { x: 10, y: 4.5, class: "node-text" },
-        T.fit(data.text, 112, LABEL),
-        p && [" ", T.svg("tspan", { dx: 3, class: "node-p" }, p)],
+        label.text,
+        label.p && [" ", T.svg("tspan", { dx: 3, class: "node-p" }, label.p)],
+        label.more && [" ", T.svg("tspan", { dx: 3, class: "node-more" }, label.more)],
       ),
     );
   }
@@ -225,8 +279,15 @@
         ];
 
   /** A node's name. It begins with the label that is seen, so that people who speak to the page can name it. */
-  const spoken = (node) =>
-    [`${node.data.text} ${chance(node.data)}`.trim(), ...facts(node).slice(node.depth ? 1 : 0)].join(", ");
+  const spoken = (node, { text, p, more }) =>
+    [
+      [text, p, more].filter(Boolean).join(" "),
+      text !== node.data.text && node.data.text,
+      ...facts(node).slice(node.depth ? 1 : 0),
+      more && T.say("beam.folded", { count: node.folded }),
+    ]
+      .filter(Boolean)
+      .join(", ");
 
   function walk(picture, tree, focus, scene) {
     const go = (node) => {
@@ -250,10 +311,10 @@
         return level[level.indexOf(focus) + by];
       };
       const to = {
-        ArrowLeft: () => focus.parent,
-        ArrowRight: () => focus.children?.find((child) => tree.best.ancestors().includes(child)) || focus.children?.[0],
-        ArrowUp: () => beside(-1),
-        ArrowDown: () => beside(1),
+        ArrowUp: () => focus.parent,
+        ArrowDown: () => focus.children?.[0],
+        ArrowLeft: () => beside(-1),
+        ArrowRight: () => beside(1),
         Home: () => tree.root,
         End: () => tree.best,
       }[event.key];
@@ -264,12 +325,14 @@
     if (scene.state.node) requestAnimationFrame(() => scene.current() && reveal(picture, focus));
   }
 
-  /** Scrolls the tree's own box, never the page, until the node in focus is seen. */
+  /** Scrolls the tree's own box until the node in focus is seen, and the page where the keys have come to it. */
   function reveal(picture, focus) {
     const box = picture.parentNode;
     if (!box) return;
-    const x = (focus.y + 14) * (picture.getBoundingClientRect().width / picture.viewBox.baseVal.width);
-    if (x < box.scrollLeft + 60 || x > box.scrollLeft + box.clientWidth - 160) box.scrollLeft = x - box.clientWidth / 2;
+    const x = focus.x + EDGE;
+    if (x < box.scrollLeft || x > box.scrollLeft + box.clientWidth - LEAST_LANE) box.scrollLeft = x - box.clientWidth / 2;
+    const node = document.activeElement;
+    if (picture.contains(node)) node.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** The hypothesis in focus as text, and everything that could have followed it. */

@@ -136,7 +136,7 @@
 
   function figures(stack, scene, explorations, choices) {
     const matrices = explorations.map((each, i) => T.matrix(each, plain(choices[i]), scene.state.unit));
-    const most = Math.max(...matrices.map((matrix) => T.largest(matrix.values))) || 1;
+    const most = T.darkest(...matrices.map((matrix) => matrix.values));
     const pair = T.html("div", { class: "pair" }, T.html("div", {}), T.html("div", {}));
     stack.append(pair);
     matrices.forEach((matrix, i) =>
@@ -165,12 +165,12 @@
       title,
       picture,
       table: () => T.matrixTable(matrix),
-      note: T.legend(most),
+      note: T.weightLegend(most, `compare-${letter}`),
     });
   }
 
   function differenceFigure(area, difference, choice) {
-    const most = Math.max(...T.largestMoves(difference, 1).map((each) => Math.abs(each.change)), 0.01);
+    const most = T.darkest(difference.values.map(Math.abs));
     const picture = T.weightsMap(area, difference, most, {
       colour: (value) => T.signedBytes(value / most),
       cell: 40,

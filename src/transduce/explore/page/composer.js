@@ -1,7 +1,9 @@
 /* The sentence and what the model makes of it: side by side, each word showing what it looks at. */
 "use strict";
 (function (T) {
-  const LONGEST_EXAMPLE = 38;
+  const LONGEST_EXAMPLE = 38,
+    LONGEST_OUTPUT = 300, // of what is no text
+    MOST_LINES = 8;
   const SENT = {
     translation: "composer.translate",
     classification: "composer.classify",
@@ -29,7 +31,7 @@
   function sentenceBox({ models, model, text }) {
     const box = T.html("textarea", {
       id: "sentence",
-      rows: "2",
+      rows: String(Math.max(2, Math.min(MOST_LINES, text.split("\n").length))),
       spellcheck: "false",
       dir: "auto",
       lang: model.source || false,
@@ -121,7 +123,7 @@
             id: `example-${i}`,
             title: text,
             lang: model.source || false,
-            on: { click: () => T.go({ text, sentence: "", row: "", node: "", best: "" }) },
+            on: { click: () => T.go({ text, sentence: "", node: "", best: "" }) }, // the row stays in focus
           },
           shortened(text),
         ),
@@ -159,7 +161,7 @@
     const { source, target } = exploration;
     const inputs = source && !exploration.recording && wordRow(source, "source", scene.info.source);
     const outputs = wordRow(target, "target", scene.info.target);
-    if (inputs) link(exploration, inputs, outputs);
+    const linked = inputs && link(exploration, inputs, outputs);
     return [
       T.html(
         "div",
@@ -184,13 +186,15 @@
         { class: scene.info.task === "parsing" ? "output small" : "output", id: "output" },
         T.verses(scene) || outputs.node,
       ),
+      T.unknownOutput(exploration),
       runnersUp(exploration),
       inputs
         ? T.html(
             "div",
             { class: "echo" },
             T.html("p", { class: "source" }, inputs.node),
-            T.html("p", { class: "hint" }, T.say("prediction.hint")),
+            T.unknownWords(exploration),
+            linked && T.html("p", { class: "hint" }, T.sayOf("prediction.hint")),
           )
         : null,
       T.html(
@@ -201,10 +205,14 @@
     ];
   };
 
+  T.cutShort = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
   /** How sure the model is of what its picture shows. */
   const pictured = ({ exploration }) => [
     T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration)),
-    exploration.drawing?.probabilities && T.html("p", { class: "output", id: "output" }, exploration.target.text),
+    exploration.drawing?.probabilities
+      ? T.html("p", { class: "output", id: "output" }, exploration.target.text)
+      : T.html("p", { class: "output small", id: "output" }, T.cutShort(exploration.target.text, LONGEST_OUTPUT)),
   ];
 
   const MOST_OTHERS = 2;
@@ -264,7 +272,7 @@
       if (word.start > at) parts.push(letters.slice(at, word.start).join(""));
       const button = T.html(
         "span",
-        { class: "w", "data-i": i, role: "button", tabindex: i ? "-1" : "0", "aria-pressed": "false" },
+        { class: T.isUnknown(side, word) ? "w unknown" : "w", "data-i": i, role: "button", tabindex: i ? "-1" : "0", "aria-pressed": "false" },
         letters.slice(word.start, word.end).join(""),
       );
       parts.push(button);
@@ -280,20 +288,21 @@
     return { node, buttons, words };
   }
 
-  /** Pointing at a word shades the words of the other side by the mean of all cross-attention. */
+  /** Pointing at a word shades the words of the other side by the mean of all cross-attention; whether there is any. */
   function link(exploration, inputs, outputs) {
     const layers = exploration.attention.filter(
       (layer) => layer.kind === "cross" && layer.columns === "source" && layer.rows === "target",
     );
-    if (!layers.length || !(T.canMean(layers) || layers.length === 1)) return;
+    if (!layers.length || !(T.canMean(layers) || layers.length === 1)) return false;
     const [rows, columns] = layers[0].shape.slice(1);
     const weights = T.joined(T.meanOfLayers(layers), rows, columns, outputs.words, inputs.words);
     const width = inputs.buttons.length,
-      most = T.largest(weights) || 1;
+      most = T.darkest(weights);
     const weight = (output, input) => weights[output * width + input] / most;
     const names = (found) => found.map(([text, share]) => `${text} ${T.percent(share * most)}`).join(", ");
     point(outputs.buttons, inputs.buttons, (here, there) => weight(here, there), names);
     point(inputs.buttons, outputs.buttons, (here, there) => weight(there, here), names);
+    return true;
   }
 
   function point(words, others, weight, names) {

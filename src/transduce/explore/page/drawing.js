@@ -10,12 +10,29 @@
     },
   };
 
-  /** The views of a model; what its task draws comes first. */
-  T.viewsOf = (info) => {
-    if (info?.shows?.alone) return ["drawing", "training"];
-    return T.drawings[info?.shows?.drawing] ? ["drawing", ...T.VIEWS] : T.VIEWS;
+  /** Whether a model has something to show in a view. */
+  const OFFERED = {
+    drawing: ({ shows }) => T.drawings[shows.drawing],
+    attention: ({ layers, accepts_audio }) => layers.length || accepts_audio,
+    probabilities: ({ shows }) => shows.writes,
+    beam: ({ shows }) => shows.beam,
+    steps: ({ shows }) => shows.steps,
+    masks: ({ layers, shows }) =>
+      layers.some(({ kind }) => kind === "encoder" || kind === "decoder" || (kind === "cross" && shows.writes)),
+    positions: ({ shows }) => shows.positions !== "none",
+    compare: ({ layers }) => layers.length,
+    training: ({ shows }) => shows.training,
   };
-  /** The view that is shown. */
+  const BESIDE_A_DRAWING = ["drawing", "training"]; // where the drawing is all there is
+
+  /** The views that a model has something to show in; what its task draws comes first. None before it is known. */
+  T.viewsOf = (info) => {
+    if (!info) return [];
+    const possible = info.shows.alone ? BESIDE_A_DRAWING : ["drawing", ...T.VIEWS];
+    const views = possible.filter((view) => OFFERED[view](info));
+    return views.length ? views : ["attention"];
+  };
+  /** The view that is shown: the one asked for, where the model has it. */
   T.viewOf = (state, info) => {
     const views = T.viewsOf(info);
     return views.includes(state.view) ? state.view : views[0];

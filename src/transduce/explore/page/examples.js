@@ -20,12 +20,33 @@
   /** Sentences to choose from: those in the offline file, else the model's own, else some in its language. */
   T.examples = (model) => {
     if (T.offline) return T.ask.examples(model.name);
-    if (model.accepts_audio) return T.sounds();
+    if (model.accepts_audio) {
+      for (const url of model.examples ?? []) T.keepSound(nameIn(url), url);
+      return T.sounds();
+    }
     if (model.examples?.length) return model.examples;
     const language = String(model.source || model.target || "")
       .slice(0, 2)
       .toLowerCase();
     return SENTENCES[language] || [];
+  };
+
+  /** The file's name in a data: URL. */
+  const nameIn = (url) => decodeURIComponent(/^data:[^,;]*;name=([^,;]*)/.exec(url)?.[1] ?? "").slice(0, 80);
+
+  /** What a link says of where to look; where it says nothing, the page opens where attention is best seen. */
+  const CHOSEN = ["text", "written", "kind", "layer", "head", "row", "cut", "best"];
+
+  /** The state with the head and the row that the model file names for its first example; null where it names none,
+      or the link says something else. */
+  T.openedAt = ({ state, info, exploration, text }) => {
+    const { opening, examples } = info;
+    if (!opening || text !== examples[0] || T.chosenIn(state, CHOSEN)) return null;
+    const layer = exploration?.attention.find((each) => each.name === opening.layer);
+    if (!layer) return null;
+    const rows = T.axis(exploration, layer.rows, layer.shape[1], state.unit);
+    const row = rows.findIndex((each) => each.tokens.includes(opening.row));
+    return { kind: layer.kind, layer: opening.layer, head: opening.head, row: row < 0 ? "" : row };
   };
 
   /** The sentence that the page opens on; none where nothing is known that the model was made for. */

@@ -1,4 +1,4 @@
-/* The frame around every figure: what it shows, a table of its numbers, and its picture as SVG or PNG. */
+/* The frame around every figure: what it shows, a table of its numbers, and one button that saves it. */
 "use strict";
 (function (T) {
   const shownAsTable = new Set();
@@ -25,10 +25,6 @@
       T.fill(body, asTable ? T.table(table(), title) : wide ? scrolling(picture, title) : picture);
     }
     draw();
-    const exports = [
-      button("SVG", T.say("figure.svg"), () => T.saveSvg(picture, name), { "data-save": "svg" }),
-      button("PNG", T.say("figure.png"), () => T.savePng(picture, name), { "data-save": "png" }),
-    ];
     return T.html(
       "figure",
       { class: "figure", "data-name": name },
@@ -44,7 +40,7 @@
             { class: "figure-tools", role: "group", "aria-label": T.say("figure.tools", { title }) },
             tools,
             switchTable,
-            exports,
+            saving(name),
           ),
         ),
         caption && T.html("p", { class: "caption" }, caption),
@@ -53,6 +49,44 @@
       note && T.html("p", { class: "note" }, note),
     );
   };
+
+  /** One button, and behind it the files that there are. */
+  function saving(name) {
+    const open = (on) => {
+      list.hidden = !on;
+      opener.setAttribute("aria-expanded", String(on));
+    };
+    const file = (label, kind, act) =>
+      button(label, undefined, () => (open(false), opener.focus(), attempt(act)), { "data-save": kind });
+    const list = T.html(
+      "span",
+      { class: "save-list", hidden: true },
+      file(T.say("save.png"), "png", () => T.savePng(name)),
+      file(T.say("save.svg"), "svg", () => T.saveSvg(name)),
+      T.canSavePage() && file(T.say("save.page"), "page", T.savePage),
+    );
+    const opener = button(T.say("save"), T.say("save.why"), () => open(list.hidden), {
+      "data-saves": name,
+      "aria-expanded": "false",
+    });
+    const box = T.html("span", { class: "save" }, opener, list);
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || list.hidden) return;
+      open(false);
+      opener.focus();
+    });
+    return box;
+  }
+
+  async function attempt(act) {
+    try {
+      await act();
+      T.announce(T.say("save.done"));
+    } catch (error) {
+      console.debug(error);
+      alert(T.say("save.failed", { why: error.message }));
+    }
+  }
 
   /** A picture in a box that scrolls sideways, by keys, too: by those of the picture, or else the box takes the focus. */
   function scrolling(picture, title) {

@@ -284,6 +284,34 @@
     }
   }
 
+  /** The weight that has the darkest colour: 1, so that pictures can be compared; where somebody stretches the colours,
+      the largest of `several` arrays. */
+  T.darkest = (...several) => (T.state().stretch === "1" && Math.max(...several.map(T.largest))) || 1;
+
+  /** The legend of weights up to `darkest`, and the switch that stretches their colours. name: of the figure. */
+  T.weightLegend = (darkest, name) => {
+    const stretched = T.state().stretch === "1";
+    return [
+      T.legend(darkest),
+      " ",
+      T.html(
+        "button",
+        {
+          type: "button",
+          class: "quiet stretch",
+          id: `stretch-${name}`,
+          "aria-pressed": String(stretched),
+          title: T.say("stretch.why"),
+          on: { click: () => T.go({ stretch: stretched ? "" : "1" }, true) },
+        },
+        T.say("stretch"),
+      ),
+      " ",
+      stretched && T.html("strong", { class: "stretched" }, T.say("stretch.now", { most: T.number(darkest) })),
+      " ",
+    ];
+  };
+
   /** The colours' legend: from 0 (or -most) to most. */
   T.legend = (most, { signed = false, format = T.number } = {}) => {
     const width = 120;

@@ -6,7 +6,9 @@
   /** The kinds of attention that there are, the most telling first. */
   T.kinds = (exploration) => ORDER.filter((kind) => exploration.attention.some((layer) => layer.kind === kind));
   T.layersOf = (exploration, kind) => exploration.attention.filter((layer) => layer.kind === kind);
-  T.kindName = (kind) => T.say(`kind.${kind}`);
+  /** A text that a task may have of its own: pooling for a label is no attention between two texts. */
+  T.sayOf = (key) => T.say(T.says(`${key}.${T.model?.task}`) ? `${key}.${T.model.task}` : key);
+  T.kindName = (kind) => T.sayOf(`kind.${kind}`);
 
   /** Why there is no attention: the model has none, or labels a text that it reads in windows. */
   T.noAttention = () =>
@@ -116,5 +118,5 @@
   }
 
   /** What rows or columns of a layer are: "Output, word by word", "Source" ... */
-  T.axisName = (name) => T.say(T.says(`axis.${name}`) ? `axis.${name}` : "axis.other");
+  T.axisName = (name) => T.sayOf(T.says(`axis.${name}`) ? `axis.${name}` : "axis.other");
 })(window.Transduce);

@@ -48,7 +48,7 @@
     const y = (count) => (i) => offset(count) + (i + 0.5) * size.line;
     const [yRow, yColumn] = [y(matrix.T), y(matrix.S)];
     const drawn = strands || [{ values: matrix.values, colour: null }];
-    const most = Math.max(...drawn.map((strand) => T.largest(strand.values))) || 1;
+    const most = T.darkest(...drawn.map((strand) => strand.values));
     const threads = T.svg("g", { class: "threads" });
     const paths = strongest(drawn, matrix.S).map(({ r, c, weight, colour, shift }) => {
       const path = T.svg("path", {
@@ -166,7 +166,7 @@
 
   /** Only the lines of one word, and the words at their ends shaded by weight; all lines where no word is in focus. */
   function show(picture, { matrix, paths, most }, which, i) {
-    const heaviest = T.largest(matrix.values) || 1;
+    const heaviest = T.darkest(matrix.values);
     for (const { r, c, weight, path } of paths) {
       const mine = i < 0 || (which === "rows" ? r : c) === i;
       path.setAttribute(

@@ -51,7 +51,7 @@
   }
 
   function figure({ start, words, weights, all }, choice) {
-    const most = Math.max(...weights.flatMap((row) => row.slice(1))) || 1;
+    const most = T.darkest(...weights.map((row) => row.slice(1)));
     const picture = drawn({ start, words, weights, most }, T.choiceName(choice));
     return T.figure({
       name: "look-back",
@@ -60,8 +60,7 @@
       picture,
       wide: true,
       note: [
-        T.legend(most),
-        " ",
+        T.weightLegend(most, "look-back"),
         T.say("back.note"),
         words.length < all && ` ${T.say("back.cut", { shown: words.length, all })}`,
       ],

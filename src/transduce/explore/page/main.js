@@ -73,9 +73,9 @@
 
   /** The model that is shown; its views may be others than those of the one before. */
   function choose(info) {
-    const before = T.viewsOf(T.model).join() + T.model?.shows?.drawing;
+    const before = T.viewsOf(T.model).join() + T.model?.shows.drawing;
     T.model = info;
-    if (before !== T.viewsOf(info).join() + info.shows?.drawing)
+    if (before !== T.viewsOf(info).join() + info.shows.drawing)
       T.keepingFocus(() => T.fill(place("views"), tabs()));
   }
 
@@ -95,7 +95,7 @@
       info,
       model: info.name,
       text,
-      shows: info.shows || {},
+      shows: info.shows,
       current,
       exploration: null,
       problem: null,
@@ -103,6 +103,8 @@
     if (asked(scene) !== answered) place("prediction").classList.add("before");
     if (text || state.written) await predicted(scene);
     if (!current()) return null;
+    const opened = T.openedAt(scene);
+    if (opened) scene.state = T.settle(opened);
     if (scene.exploration && !scene.exploration.recording) scene.text = scene.exploration.text; // one sentence of all
     T.shown = scene.exploration;
     scene.tokens = scene.exploration?.nbest[0].tokens;

@@ -7,7 +7,8 @@
     needs: "exploration",
     draw(area, scene) {
       const kinds = T.kinds(scene.exploration);
-      const choice = T.chosen(scene.exploration);
+      const first = kinds.includes("decoder") ? "decoder" : T.chosen(scene.exploration)?.kind; // the triangle
+      const choice = first && { kind: kinds.includes(scene.state.mask) ? scene.state.mask : first };
       if (!choice) return T.fill(area, T.html("p", { class: "empty" }, T.noAttention()));
       const layer = T.layersOf(scene.exploration, choice.kind)[0];
       const seen = visible(scene.exploration, choice.kind);
@@ -23,7 +24,7 @@
             T.say("masks.of"),
             choice.kind,
             kinds.map((kind) => [kind, T.kindName(kind)]),
-            (kind) => T.go({ kind, layer: "mean", query: "" }),
+            (mask) => T.go({ mask, query: "" }),
           ),
         ),
         T.html("div", { class: "split" }, figureBox, T.html("div", { class: "aside" }, why, padding())),

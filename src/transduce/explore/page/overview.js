@@ -84,13 +84,13 @@
   /** A head's weights, small: painted once per theme. */
   const painted = new Map();
   function thumbnail(exploration, choice) {
-    const key = [T.dark(), exploration.model, exploration.text, choice.kind, choice.layer?.name, choice.head].join(
+    const key = [T.dark(), T.state().stretch, exploration.model, exploration.text, choice.kind, choice.layer?.name, choice.head].join(
       "\n",
     );
     if (!painted.has(key)) {
       const matrix = T.matrix(exploration, choice, "tokens");
       const small = T.shrunk(matrix.values, matrix.T, matrix.S, PIXELS);
-      const most = T.largest(small.values) || 1;
+      const most = T.darkest(small.values);
       if (painted.size > 600) painted.clear();
       painted.set(
         key,
@@ -108,7 +108,7 @@
     const on = same(choice, chosen);
     const change = worth && choice.head !== null && choice.layer ? worth(choice.layer.name, choice.head) : undefined;
     const name =
-      T.choiceName(choice) + (change === undefined ? "" : `: ${T.say("worth.of", { change: T.number(change) })}`);
+      T.choiceName(choice) + (change === undefined ? "" : `: ${T.say("worth.of", { change: T.scientific(change) })}`);
     tile.node = T.svg(
       "g",
       {

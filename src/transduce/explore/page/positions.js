@@ -157,6 +157,8 @@
     }),
   });
 
+  /** Hands of clocks. angles: {values, width}: of each position, in radians. */
+  T.dials = dials;
   function dials(area, angles, position) {
     const each = DIAL + 26,
       chosen = chosenDials(angles.width);

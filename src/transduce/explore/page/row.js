@@ -14,7 +14,7 @@
     if (heads.length < 2 || !rows[row] || matrices.some((matrix) => matrix.S !== S)) return null;
     const values = new Float32Array(heads.length * S);
     matrices.forEach((matrix, i) => values.set(matrix.values.subarray(row * S, (row + 1) * S), i * S));
-    const most = T.largest(values) || 1,
+    const most = T.darkest(values),
       word = rows[row].text;
     const names = heads.map((each) => `${each.layer.layer + 1}.${each.head + 1}`);
     const marked =
@@ -44,7 +44,7 @@
       title: T.say("row.title", { word }),
       caption: T.say("row.caption"),
       picture,
-      note: T.legend(most),
+      note: T.weightLegend(most, "row"),
       table: () => ({
         head: [T.say("overview.head"), ...columns.map((each) => each.text)],
         rows: names.map((name, r) => [name, ...T.range(S).map((c) => T.number(values[r * S + c]))]),

@@ -47,7 +47,7 @@
     if (response.ok) return response;
     const answer = await response.json().catch(() => ({}));
     if (response.status === 403) throw new KeyNeeded(answer.error);
-    throw new Error(answer.error || `${response.status} ${response.statusText}`);
+    throw new Error(T.told(answer.error || `${response.status} ${response.statusText}`));
   }
 
   const call = async (method, path, body) => (await answered(method, path, body)).json();
@@ -84,6 +84,7 @@
       }),
     written: (model, text) => post("predict", { model, text, as_it_stands: true }),
     heads: (model, text, target) => post("heads", { model, text, target }),
+    why: (model, text, target, other) => post("why", { model, text, target, other }),
     rollout: (model, text, target) => post("rollout", { model, text, target }),
     steps: (model, text, target, name, head, query) => post("steps", { model, text, target, name, head, query }),
     example: () => kept("GET", "/v1/explore/example"),
@@ -97,13 +98,16 @@
     predict: async (model, text, beam, sentence, changes) => {
       const anew = (beam || changes) && T.live(model);
       const known = anew ? undefined : stored(model, text);
-      return known ?? given(T.live(model)?.explore(text, { changes, ...(beam ? { beam: Number(beam) } : {}) }));
+      const asked = { changes, sentence: T.place(sentence || "", Infinity), ...(beam ? { beam: Number(beam) } : {}) };
+      return known ?? given(T.live(model)?.explore(text, asked));
     },
     written: () => given(null),
     heads: async (model, text, target) =>
       given(stored(model, text)?.heads ?? T.live(model)?.importance(text, target)),
+    why: async (model, text, target, other) => given(T.live(model) && T.whyIn(T.live(model), text, target, other)),
     rollout: (model, text) => given(stored(model, text)?.rollout),
-    steps: () => given(null),
+    steps: async (model, text, target, name, head, query) =>
+      given(T.live(model)?.steps(text, target, name, head, query)),
     example: () => given(data.example),
     positions: (model) => given(model === data.models[0].name ? data.positions : null),
     training: (model) => given(model === data.models[0].name ? data.training : null),

@@ -16,7 +16,7 @@
     const { hops } = drawing;
     const hop = state.head === "mean" || hops.length < 2 ? null : T.place(state.head, hops.length);
     const values = hop === null ? drawing.mean : hops[hop];
-    const most = T.largest(values) || 1;
+    const most = T.darkest(values);
     const name = (each) => T.say("shading.hop", { hop: each + 1 });
     const title = hop === null ? T.say("shading.title") : `${T.say("shading.title")}: ${name(hop)}`;
     const [[label]] = T.likeliest(drawing.probabilities);
@@ -27,7 +27,7 @@
     const picture = T.wordFlow(area, {
       ...drawing,
       label: T.say("shading.label", { label, words: strongest.join(", ") }),
-      colour: (i) => (hops.length && values[i] >= 0.02 * most ? T.weightBytes(values[i] / most) : null),
+      colour: (i) => (hops.length && values[i] >= 0.01 ? T.weightBytes(values[i] / most) : null),
       tell: (i) => [drawing.words[i].text, hops.length > 0 && `${T.say("matrix.weight")} ${T.number(values[i])}`],
       focus: hops.length ? values.indexOf(T.largest(values)) : 0,
     });
@@ -36,7 +36,7 @@
       title,
       caption: T.say(hops.length ? "shading.caption" : "shading.none", { label }),
       picture,
-      note: hops.length > 0 && [T.legend(most), " ", T.say("shading.note")],
+      note: hops.length > 0 && [T.weightLegend(most, "shading"), T.say("shading.note")],
       tools:
         hops.length > 1 &&
         T.select(

@@ -74,6 +74,7 @@
       title,
       caption: T.say("span.asked.caption"),
       picture: shaded(area, { ...found, ...extent(found), title, words, values }),
+      note: T.weightLegend(T.darkest(values), "asked"),
       tools: chooser("asked-word", question, one, (query) => T.go({ query })),
       table: () => table(words, values),
     });
@@ -93,19 +94,20 @@
       title,
       caption: T.say("span.answering.caption"),
       picture: shaded(area, { text: found.text, from: 0, to: question.at(-1).end, title, words: question, values }),
+      note: T.weightLegend(T.darkest(values), "answering"),
       tools: chooser("answering-word", words, one, (row) => T.go({ row })),
       table: () => table(question, values),
     });
   }
 
   function shaded(area, { values, title, words, ...more }) {
-    const most = T.largest(values) || 1;
+    const most = T.darkest(values);
     const strongest = words[values.indexOf(T.largest(values))]?.text ?? "";
     return T.wordFlow(area, {
       ...more,
       words,
       label: T.say("span.looks", { title, word: strongest }),
-      colour: (i) => (values[i] >= 0.02 * most ? T.weightBytes(values[i] / most) : null),
+      colour: (i) => (values[i] >= 0.01 ? T.weightBytes(values[i] / most) : null),
       tell: (i) => [words[i].text, `${T.say("matrix.weight")} ${T.number(values[i])}`],
     });
   }

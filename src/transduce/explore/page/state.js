@@ -14,14 +14,17 @@
     head: "mean", // a head's number from 0, or "mean"
     unit: "words", // words or tokens
     show: "matrix", // matrix or lines
+    stretch: "", // 1: the darkest colour is the largest weight that is shown, not 1
     row: "", // the query in focus
     cut: "", // connections that are cut, as kind.query.key, places of tokens, with _ between
     worth: "", // 1: show what each head is worth
     node: "", // the beam's node in focus, as step.place
     dropped: "", // 1: the beam's dropped candidates too
     upto: "", // all: what a language model went on with too, not only what was typed
+    why: "", // another output, which is weighed against the model's
     best: "", // the output of the n-best list that is looked at; empty: the first
     step: "1", // the step of the computation reached
+    mask: "", // the kind of attention whose mask is shown; empty: the decoder's
     query: "", // the query whose computation is shown, by its token's place
     example: "", // 1: the notes' example instead of the model's numbers
     length: "", // how many positions
@@ -62,6 +65,20 @@
     current = read();
   };
 
+  /** Whether a state has another value than the default under any of these names. */
+  T.chosenIn = (state, names) => names.some((name) => state[name] !== DEFAULTS[name]);
+
+  /** Another link in the place of this one. In a notebook's frame "#" alone would be the notebook's address. */
+  const replace = (link) => location.replace(location.href.split("#")[0] + link);
+
+  /** Changes the state and the link without telling anybody: what is being drawn is so already. */
+  T.settle = (patch) => {
+    const link = T.linkTo(patch);
+    current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
+    replace(link);
+    return current;
+  };
+
   /** A place of the state among so many, whatever the link said; `otherwise` where it said nothing. */
   T.place = (text, count, otherwise = 0) => {
     const place = text === "" ? otherwise : Math.floor(Number(text)) || 0;
@@ -70,12 +87,12 @@
 
   /** Changes the state and the link. `quiet` changes leave no step behind for the browser's back button. */
   T.go = (patch, quiet = false) => {
-    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", ...patch }; // another text, nothing written yet
+    if ("text" in patch) patch = { written: "", acrostic: "", cut: "", why: "", ...patch }; // another text, nothing written yet
     const link = T.linkTo(patch);
     const before = current;
     current = { ...current, ...Object.fromEntries(Object.entries(patch).map(([k, v]) => [k, String(v)])) };
     if (link !== (location.hash || "#")) {
-      if (quiet) location.replace(link);
+      if (quiet) replace(link);
       else location.hash = link;
     }
     for (const tell of listeners) tell(current, before);

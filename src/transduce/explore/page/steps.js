@@ -4,7 +4,7 @@
   T.views.steps = {
     needs: "exploration",
     async draw(area, scene) {
-      const example = scene.state.example === "1" || scene.shows.steps === false;
+      const example = scene.state.example === "1";
       const at = example ? null : placeOf(scene);
       const controls = T.html("div", { class: "controls" }, whose(scene, example), at && choosers(scene, at));
       const stack = T.html("div", { class: "stack" });
@@ -52,7 +52,6 @@
   }
 
   function whose(scene, example) {
-    if (scene.shows.steps === false) return T.html("p", { class: "lead" }, T.say("steps.only"));
     return T.choice(
       T.say("steps.whose"),
       example ? "1" : "",
@@ -151,6 +150,7 @@
   }
 
   /** Scrolls the picture's own box to the column of the step reached. */
+  T.reveal = reveal;
   function reveal(area) {
     const box = area.querySelector(".scroll"),
       now = area.querySelector(".picture .now");

@@ -167,7 +167,8 @@
     );
   }
 
-  /** A vector as a strip of coloured cells. */
+  /** A vector as a strip of coloured cells. strip: {shown: how many, cell: how wide}; most: of the darkest. */
+  T.strip = vector;
   function vector(picture, values, { x, y, strip, most, height = STRIP }) {
     if (!values) return;
     const shown = values.slice(0, strip.shown);

@@ -8,7 +8,6 @@
   T.views.training = {
     needs: "training",
     async draw(area, scene) {
-      if (scene.shows.training === false) return T.fill(area, T.html("p", { class: "empty" }, T.say("training.none")));
       if (known.model !== scene.model) known = { model: scene.model, events: [], size: 0, finished: false };
       await more(scene);
       if (scene.current()) show(area, scene);
@@ -22,8 +21,10 @@
     const answer = await T.ask.training(scene.model, known.size);
     if (known.model !== scene.model) return false;
     if (answer.size < known.size) known.events = [];
-    known = { ...known, events: [...known.events, ...answer.events], size: answer.size, finished: answer.finished };
-    return answer.events.length > 0 || answer.finished;
+    known = { ...known, events: [...known.events, ...answer.events], size: answer.size };
+    const changed = known.finished !== answer.finished || known.stopped !== answer.stopped;
+    known = { ...known, finished: answer.finished, stopped: answer.stopped };
+    return answer.events.length > 0 || changed;
   }
 
   function later(area, scene) {
@@ -36,6 +37,9 @@
     }, PAUSE);
   }
 
+  const stateOf = ({ finished, stopped }) =>
+    finished ? "finished" : stopped ? "stopped" : T.offline ? "saved" : "live";
+
   function show(area, scene) {
     const train = known.events.filter((event) => event.event === "train"),
       validation = known.events.filter((event) => event.event === "validation");
@@ -44,7 +48,7 @@
       "p",
       { class: "lead", id: "training-status" },
       last
-        ? T.say(known.finished || T.offline ? "training.finished" : "training.live", { update: T.whole(last.update) })
+        ? T.say(`training.${stateOf(known)}`, { update: T.whole(last.update) })
         : T.say("training.waiting"),
     );
     const grid = T.html("div", { class: "pair" });
@@ -97,8 +101,7 @@
       .filter((chart) => chart.series.length);
   }
 
-  const NAMES = { bleu: "BLEU", chrf: "chrF", ter: "TER", "bleu-lc-moses": "BLEU (lower-cased, Moses)" };
-  const metricName = (key) => NAMES[key] || key.replace(/_/g, " ");
+  const metricName = (key) => (T.says(`metric.${key}`) ? T.say(`metric.${key}`) : key.replace(/_/g, " "));
 
   function figure(area, { key, title, series }) {
     const newest = series.map((each) => `${each.name} ${T.short(each.points.at(-1)[1])}`).join(", ");

@@ -5,7 +5,8 @@
     HIGH = 22,
     BEND = 30; // how far below a phrase its branches turn
 
-  T.drawings.tree_drawing = (area, scene, { text, nodes }) => {
+  T.drawings.tree_drawing = (area, scene, { kind, text, nodes }) => {
+    const labelled = kind === "labelled_tree_drawing";
     const stack = T.html("div", { class: "stack" });
     T.fill(area, stack);
     const width = Math.max(...nodes.map((node) => node.x + wide(node) / 2)) + 12;
@@ -35,8 +36,8 @@
       stack,
       T.figure({
         name: "tree",
-        title: T.say("tree.title"),
-        caption: T.say("tree.caption"),
+        title: T.say(labelled ? "tree.title.labels" : "tree.title"),
+        caption: T.say(labelled ? "tree.caption.labels" : "tree.caption"),
         picture,
         wide: true,
         note: T.say("tree.note"),

@@ -21,6 +21,13 @@
     }
     return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
   };
+  /** What a server answered, in the page's language where it is known; else as it came, and what it is. */
+  T.told = (message) => {
+    const language = T.language();
+    if (language === "en") return message;
+    for (const [pattern, text] of T.errors[language]) if (pattern.test(message)) return message.replace(pattern, text);
+    return T.say("error.server", { message });
+  };
   /** Whether there is such a text. */
   T.says = (key) => key in T.texts[T.language()];
 
@@ -82,6 +89,14 @@
     const size = Math.abs(value);
     if (size >= 1000) return minus(grouped(Math.round(value)));
     return minus(size < 1e-4 && value !== 0 ? d3.format(".1e")(value) : short(value));
+  };
+  /** A change of any size in scientific notation: −3.2 × 10⁻⁵; between 0.01 and 1000 it stands as it is. */
+  T.scientific = (value) => {
+    const size = Math.abs(value);
+    if (value === 0 || (size >= 0.01 && size < 1000)) return minus(d3.format(".3~g")(value));
+    const [digits, power] = value.toExponential(1).split("e");
+    const raised = Array.from(String(Number(power)), (each) => (each === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[each])).join("");
+    return `${minus(digits)} × 10${raised}`;
   };
   T.whole = (value) => grouped(value);
   /** A probability as per cent. */

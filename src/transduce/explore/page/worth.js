@@ -3,7 +3,7 @@
 (function (T) {
   const BAR = 15,
     LEFT = 118,
-    RIGHT = 56,
+    RIGHT = 72,
     MOST = 14;
 
   /** (layer name, head) -> change, of the scene's sentence. */
@@ -40,24 +40,37 @@
       picture: bars(area, shown, scene),
       table: () => ({
         head: [T.say("overview.head"), T.say("worth.change")],
-        rows: heads.map((each) => [nameOf(each), T.number(each.change)]),
+        rows: heads.map((each) => [nameOf(each), T.scientific(each.change)]),
       }),
-      note:
+      note: [
         heads.length > shown.length ? T.say("worth.cut", { shown: MOST - 2, all: heads.length }) : T.say("worth.note"),
+        " ",
+        T.say("worth.redundant"),
+      ],
     });
   };
 
   const nameOf = (each) =>
     T.say("name.head", { kind: T.kindName(each.kind), layer: each.layer + 1, head: each.head + 1 });
   const shortName = (each) =>
-    T.say("name.short", { kind: T.say(`short.${each.kind}`), layer: each.layer + 1, head: each.head + 1 });
+    T.say("name.short", { kind: T.sayOf(`short.${each.kind}`), layer: each.layer + 1, head: each.head + 1 });
 
   function bars(area, heads, scene) {
+    const rows = heads.map((each) => {
+      const layer = scene.exploration.attention.find((found) => found.name === each.name);
+      const choice = layer && { kind: layer.kind, layer, head: each.head, over: "layer" };
+      return { name: shortName(each), full: nameOf(each), change: each.change, goes: choice && T.choiceState(choice) };
+    });
+    return T.changeBars(area, rows, T.say("worth.label"), T.scientific);
+  }
+
+  /** Signed changes as bars, below 0 to the left. rows: [{name, full, change, goes: the state that a click leads to}]. */
+  T.changeBars = (area, rows, label, print) => {
     const width = T.widthOf(area, 240, 760) - 38,
       room = width - LEFT - RIGHT;
-    const changes = heads.map((each) => each.change);
+    const changes = rows.map((each) => each.change);
     const x = d3.scaleLinear([Math.min(0, ...changes), Math.max(0, ...changes, 1e-9)], [0, room]);
-    const height = heads.length * (BAR + 5) + 4;
+    const height = rows.length * (BAR + 5) + 4;
     const most = Math.max(...changes.map(Math.abs), 1e-9);
     const picture = T.svg("svg", {
       class: "picture bars",
@@ -65,9 +78,9 @@
       width,
       height,
       role: "group",
-      "aria-label": T.say("worth.label"),
+      "aria-label": label,
     });
-    heads.forEach((each, i) => {
+    rows.forEach((each, i) => {
       const y = i * (BAR + 5) + 2;
       const from = LEFT + Math.min(x(0), x(each.change)),
         long = Math.abs(x(each.change) - x(0));
@@ -78,7 +91,7 @@
           T.svg(
             "text",
             { x: LEFT - 8, y: y + 12, "text-anchor": "end", class: "bar-name" },
-            T.fit(shortName(each), LEFT - 10, 12),
+            T.fit(each.name, LEFT - 10, 12),
           ),
           T.svg("rect", {
             x: from,
@@ -89,26 +102,22 @@
             fill: T.signedColour(each.change / most),
             class: "bar",
           }),
-          T.svg("text", { x: LEFT + room + 6, y: y + 12, class: "bar-number" }, T.number(each.change)),
-          link(each, { y, width, scene }),
+          T.svg("text", { x: LEFT + room + 6, y: y + 12, class: "bar-number" }, print(each.change)),
+          each.goes && link(each, { y, width }),
         ),
       );
     });
     return picture;
-  }
+  };
 
-  function link(each, { y, width, scene }) {
-    const layer = scene.exploration.attention.find((found) => found.name === each.name);
-    if (!layer) return null;
-    const open = () => T.go(T.choiceState({ kind: layer.kind, layer, head: each.head, over: "layer" }));
-    return T.svg(
+  const link = (each, { y, width }) =>
+    T.svg(
       "a",
       {
-        href: T.linkTo(T.choiceState({ kind: layer.kind, layer, head: each.head, over: "layer" })),
-        "aria-label": nameOf(each),
-        on: { click: (event) => (event.preventDefault(), open()) },
+        href: T.linkTo(each.goes),
+        "aria-label": each.full,
+        on: { click: (event) => (event.preventDefault(), T.go(each.goes)) },
       },
       T.svg("rect", { x: 0, y: y - 2, width, height: BAR + 5, class: "catch" }),
     );
-  }
 })(window.Transduce);

@@ -20,7 +20,7 @@ from transduce.data.pairs.inputs import Inputs, Named, training_name
 from transduce.data.structures.label_schemes import OUTSIDE, Scheme, parts_of, spans_of
 from transduce.data.structures.word_units import Unit
 from transduce.data.tagged import SUFFIXES, TaggedFile, TaggedTexts, check_labels, one_scheme, read_tagged
-from transduce.data.tagged_columns import OBJECTS, TEXTS, TaggedShape, looked_at
+from transduce.data.tagged_columns import OBJECTS, TABLES, TEXTS, TaggedShape, looked_at
 from transduce.planning.decisions import Decision, Size
 from transduce.planning.facts import SAMPLED, SideFacts, side_facts
 from transduce.planning.protocols import Recognised
@@ -47,11 +47,11 @@ def recognise(named: Named) -> Recognised | None:
         found = looked_at(path) if path else None
     except InputError:  # which the planner of pairs tells
         return None
-    return Recognised(f"words with labels, as {found.why}") if found else None
+    return Recognised(f"words with labels, as {found.why}", sure=found.named) if found else None
 
 
 def _may_be_tagged(path: Path) -> bool:
-    return suffix_of(path) in (*SUFFIXES, *OBJECTS, *TEXTS)
+    return suffix_of(path) in (*SUFFIXES, *OBJECTS, *TABLES, *TEXTS)
 
 
 def tagged_inputs(named: Named) -> Inputs:
@@ -66,8 +66,9 @@ def tagged_inputs(named: Named) -> Inputs:
     if path is None:
         lasting_file(named.source)
         raise InputError(
-            f"{named.source}: expected words with labels: .conll, .bio, .iob, .conllu, .jsonl, or .txt and .tsv with a "
-            "word and its label a line; or a folder with train.conll or such."
+            f"{named.source}: expected words with labels: .conll, .bio, .iob, .conllu, .jsonl, .csv with columns such "
+            "as sentence, word and tag, or .txt and .tsv with a word and its label a line; or a folder with "
+            "train.conll or such."
         )
     lasting_file(path)
     shape = looked_at(path)

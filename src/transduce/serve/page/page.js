@@ -4,7 +4,8 @@
   const PAUSE = 300; // milliseconds after the last key
   const place = (id) => document.getElementById(id);
   const [text, output, from, to, key] = ["text", "output", "from", "to", "key"].map(place);
-  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one. */
+  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one; explore: whether
+      the explorer is at /explore; files: endings of names; attends: whether other words can be looked for. */
   T.data = JSON.parse(place("data").textContent);
   const targets = new Map(T.data.pairs);
   let timer = 0,
@@ -22,11 +23,17 @@
     place("again").hidden = !again;
   }
 
-  function show(words) {
-    output.textContent = words;
+  /** complete: whether nothing more comes, so that other words can be looked for. */
+  function show(words, complete = false) {
     output.lang = to.value === "und" ? "" : to.value;
+    T.forgetChoices();
+    if (complete && T.data.attends) T.showWords(words);
+    else output.textContent = words;
     place("copy").disabled = !words;
   }
+
+  const framed = []; // what else is written in the page's language
+  T.onFrame = (write) => (framed.push(write), write());
 
   /** Everything in the page's language. */
   function frame() {
@@ -43,6 +50,7 @@
     place("status").textContent = shown[0] && T.say(...shown);
     offer(from, [...targets.keys()], from.value || T.state().from);
     languages(to.value || T.state().to);
+    for (const write of framed) write();
   }
 
   function offer(select, codes, chosen) {
@@ -93,9 +101,10 @@
     output.setAttribute("aria-busy", "true");
     try {
       const grown = (words) => !signal.aborted && show(words);
-      await T.translate(text.value, from.value, to.value, key.value, signal, grown);
+      const whole = await T.translate(text.value, from.value, to.value, key.value, signal, grown);
       if (signal.aborted) return;
       answered = true;
+      show(whole, true);
       status();
     } catch (error) {
       if (signal.aborted) return;
@@ -136,6 +145,13 @@
     return done;
   }
 
+  /** Links of the explorer from when it was at this address lead to where it is now. */
+  function forward() {
+    if (!T.ofExplorer(location.hash)) return;
+    if (T.data.explore) location.replace(`explore${location.hash}`);
+    else status("explore.hidden", {}, true);
+  }
+
   const listen = (id, event, act) => place(id).addEventListener(event, act);
   listen("text", "input", (event) => event.isComposing || changed());
   listen("text", "compositionend", () => changed());
@@ -162,10 +178,13 @@
   listen("theme", "click", () => (T.go({ theme: isDark() ? "light" : "dark" }), frame()));
   listen("language", "click", () => (T.go({ lang: T.language() === "en" ? "zh" : "en" }), frame()));
   dark.addEventListener("change", frame);
-  addEventListener("hashchange", frame);
+  addEventListener("hashchange", () => (frame(), forward()));
 
   place("key-row").hidden = !T.data.key;
   frame();
-  show("");
-  changed(0); // a browser may have kept the text
+  T.start = () => {
+    show("");
+    changed(0); // a browser may have kept the text
+    forward();
+  };
 })(window.Transduce);

@@ -4,7 +4,8 @@
   const PART = 1500; // characters, after which a part ends with its line
   const MOST_KEPT = 200;
   const kept = new Map(); // parts that were translated, so that writing on at the end asks only for the end
-  const url = new URL("translate", location.href.split("#")[0]).href;
+  const place = (name) => new URL(name, location.href.split("#")[0]).href;
+  const url = place("translate");
 
   /** An error in the page's words: say(key, values). */
   class Refused extends Error {
@@ -40,21 +41,40 @@
   async function translated(q, source, target, key, signal) {
     const body = JSON.stringify({ q, source, target });
     if (!kept.has(body)) {
-      const answer = await asked(body, key, signal);
+      const answer = await asked(url, body, key, signal);
       kept.set(body, answer.translatedText);
       if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
     }
     return kept.get(body);
   }
 
-  async function asked(body, key, signal) {
+  /** Other words in a place of a translation; see /v1/alternatives. Raises Refused. */
+  T.alternatives = (values, key, signal) => asked(place("v1/alternatives"), JSON.stringify(values), key, signal);
+
+  async function asked(address, body, key, signal) {
+    const headers = { "content-type": "application/json" };
+    return (await answered(address, { method: "POST", headers, body, signal }, key)).json();
+  }
+
+  /** The translation of a file, as a blob. Raises Refused. */
+  T.translateFile = async (file, source, target, key, signal) => {
+    const body = new FormData();
+    for (const [name, value] of Object.entries({ file, source, target })) body.append(name, value);
+    const answer = await answered(place("translate_file"), { method: "POST", body, signal }, key);
+    const { translatedFileUrl } = await answer.json();
+    const name = translatedFileUrl.slice(translatedFileUrl.lastIndexOf("/") + 1); // of a proxy the rest may be wrong
+    return (await answered(place(`download_file/${name}`), { signal }, key)).blob();
+  };
+
+  /** The response to a request that the server took. Raises Refused. */
+  async function answered(address, request, key) {
     let response;
     try {
-      const headers = { "content-type": "application/json", ...(key ? { "x-api-key": encoded(key) } : {}) };
-      response = await fetch(url, { method: "POST", headers, body, signal });
-      if (response.ok) return await response.json();
+      const headers = { ...request.headers, ...(key ? { "x-api-key": encoded(key) } : {}) };
+      response = await fetch(address, { ...request, headers });
+      if (response.ok) return response;
     } catch (error) {
-      throw signal.aborted || error instanceof Refused ? error : new Refused("error.away");
+      throw request.signal.aborted || error instanceof Refused ? error : new Refused("error.away");
     }
     const { error } = await response.json().catch(() => ({}));
     throw refusal(response, error ?? `${response.status} ${response.statusText}`, key);

@@ -27,10 +27,24 @@ window.Transduce = {};
       "counter": "{count} of {most} characters",
       "loading": "Loading …",
       "working": "Translating …",
+      "alternatives": "Instead of “{word}”",
+      "alternatives.loading": "Loading what looks into the model …",
+      "alternatives.working": "Looking for other words …",
+      "alternatives.choose": "Choose a word. The translation goes on from it.",
+      "alternatives.none": "The model knows no other word here.",
+      "alternatives.from": "It comes from:",
+      "close": "Close",
+      "file": "Translate a file ({formats})",
+      "file.working": "Translating {file} …",
+      "file.done": "Translated and saved as",
+      "error.format": "{file} is of a format that cannot be read. Choose one of {formats}.",
+      "error.file.long": "{file} is too long: the server takes {most} characters at once.",
       "programs": "For programs",
       "programs.note": "This command sends the same request. Libraries for LibreTranslate work, too.",
       "programs.request": "The request as a command",
       "programs.copy": "Copy the command",
+      "programs.docs": "All routes, with commands and forms to try them",
+      "explore.hidden": "This is a link of the explorer, which this server does not show.",
       "error.long": "The text is too long: the server takes {most} characters at once.",
       "error.key": "This server wants an API key. Enter it above.",
       "error.wrong.key": "The server does not accept this API key.",
@@ -64,10 +78,24 @@ window.Transduce = {};
       "counter": "{count} / {most} 个字符",
       "loading": "正在加载…",
       "working": "正在翻译…",
+      "alternatives": "“{word}”的其他译法",
+      "alternatives.loading": "正在加载可查看模型内部的组件…",
+      "alternatives.working": "正在查找其他译法…",
+      "alternatives.choose": "请选择一个词，译文将从该词起重新生成。",
+      "alternatives.none": "模型在此处没有其他译法。",
+      "alternatives.from": "对应的原文：",
+      "close": "关闭",
+      "file": "翻译文件（{formats}）",
+      "file.working": "正在翻译 {file}…",
+      "file.done": "已翻译并保存为",
+      "error.format": "无法读取 {file} 的格式，请选择 {formats} 文件。",
+      "error.file.long": "{file} 过长：服务器一次最多接受 {most} 个字符。",
       "programs": "供程序调用",
       "programs.note": "下面的命令发送同样的请求，也可以使用 LibreTranslate 的各种客户端。",
       "programs.request": "命令形式的请求",
       "programs.copy": "复制命令",
+      "programs.docs": "全部接口，附命令与试用表单",
+      "explore.hidden": "这是注意力可视化页面的链接，但此服务器没有开放该页面。",
       "error.long": "文本过长：服务器一次最多接受 {most} 个字符。",
       "error.key": "此服务器需要 API 密钥，请在上方输入。",
       "error.wrong.key": "服务器不接受此 API 密钥。",
@@ -79,6 +107,10 @@ window.Transduce = {};
     },
   };
 
+  const OWN = ["from", "to", "lang", "theme"];
+  /** Whether what stands behind a # is a state of the explorer: it says something that this page does not know. */
+  T.ofExplorer = (hash) =>
+    [...new URLSearchParams(hash.slice(1))].some(([name, value]) => value && !OWN.includes(name));
   /** What the link says behind its #: from, to, lang, theme. */
   T.state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   /** Changes the link without a new entry in the history. */

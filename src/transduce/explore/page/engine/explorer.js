@@ -4,6 +4,7 @@
   const E = (T.engine ??= {});
   const ALTERNATIVES = 10;
   const TASKS = ["translation", "language_modelling"];
+  const STEPWISE = ["beam", "greedy", "sample"];
   const READ = ["method", "beam", "nbest", "length_rule", "alpha", "max_length_factor", "max_length_offset"];
   READ.push("temperature", "top_k", "top_p", "seed");
   const IDLE = { coverage: 0, min_length: 0, no_repeat_ngram: null, shortlist: null, groups: 1, prune: null };
@@ -27,54 +28,80 @@
       const task = file.config.task?.kind ?? "translation";
       if (!TASKS.includes(task)) throw new E.Unsupported(`task.kind = "${task}"`);
       this.name = name;
-      this.model = new E.Transformer(file);
-      this.settings = searched(file.config.search ?? {});
+      this.model = E.model(file);
+      this.settings = searched(file.config.search ?? {}, this.model.atOnce ? ["ctc"] : STEPWISE);
       const tokenizers = Object.fromEntries(
         Object.entries(file.tokenizer).map(([side, text]) => [side, E.tokenizer(text)]),
       );
       const column = (side) => file.columns[side] && E.column(file.columns[side], tokenizers[side] ?? tokenizers.joint);
       this.source = this.model.alone ? null : column("source");
       this.target = column("target");
+      const { single = file.config.tokenizer?.kind !== "character" } = file.provenance.sentences ?? {};
+      this.splits = single && this.source !== null;
+      this.language = file.config.task?.source ?? "";
     }
 
     /** What an explorer's server answers for a text. beam: its width; search: other settings in the place of the
         recipe's; changes: interventions, as E.weighed takes them, and encoder_layers: how many of the encoder act;
-        forced: ids that the output begins with; target: ids that are looked at in the place of an output. */
-    explore(text, { beam, search = {}, changes, forced = [], target } = {}) {
+        forced: ids that the output begins with; target: ids that are looked at in the place of an output; sentence:
+        the number of the one that is looked at, of a text of several, from 0. */
+    explore(text, { beam, search = {}, changes, forced = [], target, sentence = 0 } = {}) {
       if (!text.trim()) throw new Error("text: expected a sentence; this one is empty.");
-      const settings = { ...this.settings, ...(beam ? { method: "beam", beam } : {}), ...search };
-      settings.nbest = settings.method === "beam" ? settings.beam : 1;
-      return this.source
-        ? this.translated(text, settings, changes, forced, target)
-        : this.continued(text, settings, changes, forced);
+      const method = this.model.atOnce ? "ctc" : "beam";
+      const settings = { ...this.settings, ...(beam ? { method, beam } : {}), ...search };
+      const whole = forced.length || target ? null : this.whole(text, sentence, settings, changes);
+      const one = whole ? whole.sentences[whole.sentence].text : text;
+      if (settings.method === method) settings.nbest = settings.beam;
+      const found = this.source
+        ? this.translated(one, settings, changes, forced, target)
+        : this.continued(one, settings, changes, forced);
+      return { ...found, whole };
+    }
+
+    /** The outputs of all sentences of a text, and their places in the whole output; null for one sentence. */
+    whole(text, sentence, settings, changes) {
+      if (!this.splits) return null;
+      const tags = E.leadingTags(this.source.tokenizer, text);
+      const plain = text.slice(tags.length);
+      const cut = E.sentences(plain, this.language);
+      if (cut.length < 2) return null;
+      const sentences = cut.map(([start, end]) => {
+        const one = tags + plain.slice(start, end);
+        const [best] = this.read(one, settings, changes, [], null).found;
+        return { text: one, output: this.target.tokenizer.decode(writtenIds(best)) };
+      });
+      const output = E.rejoined(plain, cut, sentences.map((each) => each.output));
+      return { text, output, sentence: Math.min(sentence, cut.length - 1), sentences };
+    }
+
+    /** {ids, read, found}: the tokens of a text, those of a source as they are read, and the outputs that search finds;
+        a language model's begin with the text. */
+    read(text, settings, changes, forced, lattice) {
+      const { source, target } = this;
+      const ids = (source ?? target).tokenizer.encode(text);
+      const read = source && source.closed(ids);
+      const begun = this.model.start(read, { changes, record: {} });
+      const more = Math.max(1, settings.max_length_offset ?? 20);
+      const limit = source ? E.limitOf(ids.length, settings) : ids.length + more;
+      const before = [...(source ? target.forced : ids), ...forced];
+      const run = { changes, record: {} };
+      return { ids, read, found: E.search(this.model, begun, target, limit, settings, run, before, lattice) };
     }
 
     translated(text, settings, changes, forced, target) {
-      const { tokenizer } = this.source;
-      const ids = tokenizer.encode(text);
-      const read = this.source.closed(ids);
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const begun = this.model.start(read, { changes, record: {} });
-      const limit = E.limitOf(ids.length, settings);
-      const found = target
-        ? [this.given(target, begun, changes)]
-        : this.searched(begun, limit, settings, changes, forced, lattice);
-      const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
-      const side = E.side(text, this.around(tokens, read, ids, text));
+      const { read, found } = target
+        ? this.given(text, target, changes)
+        : this.read(text, settings, changes, forced, lattice);
+      const side = E.side(text, this.sourceTokens(text));
       return this.answer(text, read, side, found, lattice, changes, []);
     }
 
     /** A text and what the model goes on with. */
     continued(text, settings, changes, forced) {
-      const { tokenizer } = this.target;
-      const prompt = tokenizer.encode(text);
-      const begun = this.model.start(null, { changes, record: {} });
       const lattice = settings.method === "beam" ? { steps: [] } : null;
-      const limit = prompt.length + Math.max(1, settings.max_length_offset ?? 20);
-      const before = [...prompt, ...forced];
-      const run = { changes, record: {} };
-      const found = E.search(this.model, begun, this.target, limit, settings, run, before, lattice);
-      return this.answer(text, null, null, found, lattice, changes, prompt);
+      const { ids, found } = this.read(text, settings, changes, forced, lattice);
+      return this.answer(text, null, null, found, lattice, changes, ids);
     }
 
     /** One pass over a text and ids that are written: {said: log p of every token behind the start and behind each of
@@ -86,12 +113,6 @@
       return { said, states: run.states };
     }
 
-    searched = (begun, limit, settings, changes, forced, lattice) =>
-      E.search(
-        ...[this.model, begun, this.target, limit, settings, { changes, record: {} }],
-        ...[[...this.target.forced, ...forced], lattice],
-      );
-
     /** log p(output | source), and its change without each head (interpret/importance.py). tokens: of the output. */
     importance(text, tokens) {
       const read = this.source ? this.source.closed(this.source.tokenizer.encode(text)) : null;
@@ -99,21 +120,30 @@
       const run = { record: {} };
       const whole = this.likelihood(read, ids, run);
       const heads = layersOf(run.record).flatMap(({ name, kind, layer, heads: count }) =>
-        T.range(count).map((head) => {
-          const change = this.likelihood(read, ids, { record: {}, changes: { cut: [{ name, head }] } }) - whole;
+        T.range(run.record[name][0].axes.still ? 0 : count).map((head) => {
+          const change = this.likelihood(read, ids, { record: {}, changes: { off: [{ name, head }] } }) - whole;
           return { name, layer, kind, head, change };
         }),
       );
       return { log_probability: whole, heads };
     }
 
-    likelihood(read, ids, run) {
-      const { said } = this.model.extend([this.target.start, ...ids], this.model.start(read, run), run);
-      return [...ids, this.target.end].reduce((sum, token, place) => sum + said[place][token], 0);
+    likelihood = (read, ids, run) => this.values(read, ids, run).reduce((sum, value) => sum + value, 0);
+
+    /** The log-probability of each token of a given output, and of its end. */
+    values(read, ids, run) {
+      const { start } = this.target;
+      if (this.model.atOnce) return E.ctcValues(this.model.start(read, run, E.leastPlaces(ids)).places, ids, start);
+      const { said } = this.model.extend([start, ...ids], this.model.start(read, run), run);
+      return [...ids, this.target.end].map((token, place) => said[place][token]);
     }
 
-    /** The tokens that stand before and behind a text, with those of the text between them. */
-    around(tokens, read, ids, text) {
+    /** The tokens of a text as it is read, with what stands before and behind it. */
+    sourceTokens(text) {
+      const { tokenizer } = this.source;
+      const ids = tokenizer.encode(text);
+      const tokens = E.tokensAt(tokenizer, ids, tokenizer.offsets(text), text);
+      const read = this.source.closed(ids);
       const first = read.findIndex((_, at) => ids.every((id, place) => read[at + place] === id));
       const length = Array.from(text).length;
       const name = (id) => this.source.tokenizer.tokens([id])[0];
@@ -122,30 +152,45 @@
       return [...before, ...tokens, ...behind];
     }
 
-    /** An output that is not searched but given. */
-    given(target, begun, changes) {
-      const read = [this.target.start, ...target];
-      const { said } = this.model.extend(read, begun, { changes, record: {} });
-      const tokens = [...target, this.target.tokenizer.end];
-      const values = tokens.map((token, place) => said[place][token]);
-      const total = values.reduce((sum, value) => sum + value, 0);
-      return { tokens, values, total, ended: true, score: E.normalised(total, tokens.length, this.settings) };
+    /** As `read` has it, of an output that is not searched but given. */
+    given(text, target, changes) {
+      const ids = this.source.tokenizer.encode(text);
+      const read = this.source.closed(ids);
+      const values = this.values(read, target, { changes, record: {} });
+      const { end } = this.target.tokenizer;
+      return { ids, read, found: [E.written([...target, end], values, end, this.settings)] };
+    }
+
+    /** {said, record}: the log-probabilities at each token of an output, and the weights of that one pass. */
+    looked(read, written, changes) {
+      const run = { changes, record: {} };
+      if (!this.model.atOnce) {
+        const { said } = this.model.extend([this.target.start, ...written], this.model.start(read, run), run);
+        return { said, record: run.record };
+      }
+      if (!written.length) throw new Error("An output without words has no attention in this kind of model.");
+      const { places } = this.model.start(read, run, E.leastPlaces(written));
+      const { held, owners } = E.owners(places, written, this.target.start);
+      const merged = Object.entries(run.record).map(([name, calls]) => [
+        name,
+        calls.map((call) => E.byToken(call, owners, written.length)),
+      ]);
+      return { said: mostCertain(places, held, written), record: Object.fromEntries(merged) };
     }
 
     answer(text, read, source, found, lattice, changes, prompt) {
       const { tokenizer } = this.target;
       const [best] = found;
-      const written = best.ended ? best.tokens.slice(0, -1) : best.tokens;
-      const run = { changes, record: {} };
-      const begun = this.model.start(read, run);
-      const { said } = this.model.extend([this.target.start, ...written], begun, run);
+      const written = writtenIds(best);
+      const { said, record } = this.looked(read, written, changes);
+      const layers = layersOf(record);
       const output = tokenizer.decode(written);
       const spans = E.writtenSpans(tokenizer, written, output);
-      const tokens = [...E.tokensAt(tokenizer, written, spans, output), E.endToken(tokenizer, output)];
+      const end = this.model.atOnce ? [] : [E.endToken(tokenizer, output)];
+      const tokens = [...E.tokensAt(tokenizer, written, spans, output), ...end];
       return {
         model: this.name,
         text,
-        whole: null,
         source,
         target: E.side(output, tokens),
         recording: null,
@@ -155,14 +200,14 @@
         nbest: found.map((each) => this.listed(each)),
         alternatives: said.map((row) => this.alternatives(row)),
         lattice: lattice && this.spelled(lattice),
-        attention: layersOf(run.record),
-        drawing: read ? null : { kind: "look_back", prompt: prompt.length },
+        attention: layers,
+        drawing: layers.some((each) => each.causal) && !read ? { kind: "look_back", prompt: prompt.length } : null,
       };
     }
 
     listed(each) {
       const { tokenizer } = this.target;
-      const written = each.ended ? each.tokens.slice(0, -1) : each.tokens;
+      const written = writtenIds(each);
       return {
         text: tokenizer.decode(written),
         score: each.score,
@@ -185,32 +230,48 @@
     });
   };
 
-  /** The recipe's settings of search. Throws Unsupported for those that need more than a beam. */
-  function searched(settings) {
-    if (!["greedy", "beam", "sample", undefined].includes(settings.method))
-      throw new E.Unsupported(`search.method = "${settings.method}"`);
+  /** The tokens of an output without its end. */
+  const writtenIds = (each) => (each.ended ? each.tokens.slice(0, -1) : each.tokens);
+
+  /** Of each token the predictions of the place that is most certain of it. */
+  const mostCertain = (places, held, tokens) =>
+    tokens.map((token, t) => {
+      const own = places.filter((_, place) => held[place] === t);
+      return own.reduce((best, row) => (row[token] > best[token] ? row : best));
+    });
+
+  /** The recipe's settings of search. Throws Unsupported for those that need more than these methods. */
+  function searched(settings, methods) {
+    const method = settings.method ?? methods[0];
+    if (!methods.includes(method)) throw new E.Unsupported(`search.method = "${method}"`);
     for (const [key, idle] of Object.entries(IDLE))
       if ((settings[key] ?? idle) !== idle) throw new E.Unsupported(`search.${key} = ${settings[key]}`);
     const read = READ.filter((key) => settings[key] !== undefined).map((key) => [key, settings[key]]);
-    return { method: "beam", beam: 5, ...Object.fromEntries(read) };
+    return { beam: 5, ...Object.fromEntries(read), method };
   }
 
-  const KINDS = { encoder: ["encoder", "source", "source"], decoder: ["decoder", "decoder_input", "decoder_input"] };
-
-  /** The attention of one pass: encoder, decoder, then between both. */
+  /** The attention of one pass: encoder, decoder, then between both, then others. */
   function layersOf(record) {
-    const kind = (name) => (name.endsWith("cross_attention") ? "cross" : name.split(".")[0]);
-    const layers = { encoder: [], decoder: [], cross: [] };
+    const layers = { encoder: [], decoder: [], cross: [], other: [] };
     for (const [name, calls] of Object.entries(record)) {
-      const { heads, rows, columns, data } = calls.at(-1);
-      const [, queries, keys] = KINDS[kind(name)] ?? ["cross", "target", "source"];
-      const list = layers[kind(name)];
-      const shape = [heads, rows, columns];
+      const { axes, heads, rows, columns, data } = calls.at(-1);
+      const list = layers[axes.kind];
       list.push({
-        ...{ name, kind: kind(name), layer: list.length, heads, rows: queries, columns: keys },
-        ...{ causal: keys === "decoder_input", shape, weights: packed(data) },
+        ...{ name, kind: axes.kind, layer: list.length, heads, rows: axes.rows, columns: axes.columns },
+        ...{ causal: axes.columns === "decoder_input", shape: [heads, rows, columns] },
+        weights: packed(axes.tape ? overTokens(data, rows) : data),
       });
     }
-    return [...layers.encoder, ...layers.decoder, ...layers.cross];
+    return Object.values(layers).flat();
+  }
+
+  /** The weights of states by the tokens that they were left by; the initial one is the start token's. */
+  function overTokens(data, rows) {
+    const found = new Float32Array(data.length);
+    for (let row = 0; row < rows; ++row) {
+      found.set(data.subarray(row * rows + 1, (row + 1) * rows), row * rows);
+      found[row * rows] += data[row * rows];
+    }
+    return found;
   }
 })(window.Transduce);

@@ -33,6 +33,27 @@
 
   E.added = (x, y) => x.map((value, place) => value + y[place]);
 
+  /** 0, 1, .. count - 1. */
+  E.range = (count) => Array.from({ length: count }, (_, i) => i);
+
+  /** Vectors one behind the other. */
+  E.concatenated = (vectors) => {
+    const y = new Float32Array(vectors.reduce((sum, each) => sum + each.length, 0));
+    let at = 0;
+    for (const each of vectors) {
+      y.set(each, at);
+      at += each.length;
+    }
+    return y;
+  };
+
+  /** Matrices of as many rows, side by side. */
+  E.beside = (parts, rows) => {
+    const widths = parts.map((part) => part.length / rows);
+    const row = (place) => parts.map((part, i) => part.subarray(place * widths[i], (place + 1) * widths[i]));
+    return E.concatenated(E.range(rows).flatMap(row));
+  };
+
   const NORMS = {
     layer(row, { weight, bias }, epsilon) {
       const mean = row.reduce((sum, value) => sum + value, 0) / row.length;
@@ -100,6 +121,22 @@
     const greatest = row.reduce((most, value) => Math.max(most, value), -Infinity);
     const mass = Math.log(row.reduce((sum, value) => sum + Math.exp(value - greatest), 0)) + greatest;
     return Float64Array.from(row, (value) => value - mass);
+  };
+
+  /** The same of each of `rows` rows. */
+  E.saidRows = (logits, rows) => {
+    const words = logits.length / rows;
+    return Array.from({ length: rows }, (_, row) => E.logSoftmax(logits.subarray(row * words, (row + 1) * words)));
+  };
+
+  /** The rows of these ids, times the square root of their width where they are scaled. */
+  E.embedded = (ids, { shape: [, width], data }, scaled = true) => {
+    const scale = scaled ? Math.sqrt(width) : 1;
+    const x = new Float32Array(ids.length * width);
+    ids.forEach((id, row) => {
+      for (let d = 0; d < width; ++d) x[row * width + d] = data[id * width + d] * scale;
+    });
+    return x;
   };
 
   /** {bias: .., weight: ..} and deeper: the weights whose names begin so, by the rest of their names. */

@@ -1,4 +1,5 @@
-/* Greedy search, beam search and sampling, as transduce/search has them: the same outputs, scores, ties and draws. */
+/* Greedy search, beam search and sampling, as transduce/search has them: the same outputs, scores, ties and draws.
+   The search of CTC is in ctc.js. */
 "use strict";
 (function (T) {
   const E = (T.engine ??= {});
@@ -30,21 +31,22 @@
 
   const barred = (column, time) => new Set(time ? column.forbidden : [...column.forbidden, ...column.forbiddenFirst]);
 
-  function output(tokens, values, end, settings) {
+  /** An output that was found: its log-probability is the sum of its tokens'. */
+  E.written = (tokens, values, end, settings) => {
     const total = values.reduce((sum, value) => sum + value, 0);
     const ended = tokens.at(-1) === end;
     return { tokens, values, ended, total, score: E.normalised(total, tokens.length, settings) };
-  }
+  };
 
   /** Ended ones first, then by score, length and tokens. */
-  function ranked(found, count) {
+  E.ranked = (found, count) => {
     const order = (a, b) =>
       b.ended - a.ended ||
       b.score - a.score ||
       a.tokens.length - b.tokens.length ||
       firstDifference(a.tokens, b.tokens);
     return found.sort(order).slice(0, count);
-  }
+  };
 
   function firstDifference(a, b) {
     const place = a.findIndex((token, i) => token !== b[i]);
@@ -52,11 +54,15 @@
   }
 
   /**
-   * The best outputs. model: E.Transformer; begun: its state before an output; column: what writes, E.column's.
+   * The best outputs. model: E.model's; begun: its state before an output; column: what writes, E.column's.
    * forced: tokens that an output begins with; they count as its own. lattice: {steps}, which is filled with what was
    * weighed at each step; null = it is not asked for.
    */
   E.search = (model, begun, column, limit, settings, run, forced = [], lattice = null) => {
+    if (settings.method === "ctc") {
+      if (forced.length) throw new Error("A model that writes all words at once cannot begin with given tokens.");
+      return E.ctcOutputs(begun.places, column, limit, settings);
+    }
     if (settings.method === "sample") return sampled(model, begun, column, limit, settings, run, forced);
     const width = settings.method === "greedy" ? 1 : (settings.beam ?? 5);
     const { end } = column.tokenizer;
@@ -70,7 +76,7 @@
       if (lattice) lattice.steps.push(noted(offered, grown, end, limit));
       const going = [];
       for (const each of grown) {
-        const done = output(each.tokens, each.values, end, settings);
+        const done = E.written(each.tokens, each.values, end, settings);
         if (!done.ended && each.tokens.length < limit) {
           going.push(each);
           continue;
@@ -85,7 +91,7 @@
       const best = Math.max(...going.map((each) => each.total));
       live = E.normalised(best, limit, settings) <= worst ? [] : going;
     }
-    return ranked(found, settings.nbest ?? 1);
+    return E.ranked(found, settings.nbest ?? 1);
   };
 
   /** Independent draws, best first; each has random numbers of its own (seed, line 0, draw). */
@@ -94,7 +100,7 @@
       const uniform = E.uniforms(settings.seed ?? 0, 0, draw);
       const [tokens, values] = [[], []];
       let [last, state] = [column.start, begun];
-      for (let time = 0; time < limit && last !== column.tokenizer.end; ++time) {
+      for (let time = 0; time < limit && tokens.at(-1) !== column.tokenizer.end; ++time) {
         const step = model.extend([last], state, run);
         const without = barred(column, time);
         const row = step.said[0].map((value, token) => (without.has(token) ? -Infinity : value));
@@ -104,9 +110,9 @@
         tokens.push(last);
         values.push(step.said[0][last]);
       }
-      return output(tokens, values, column.tokenizer.end, settings);
+      return E.written(tokens, values, column.tokenizer.end, settings);
     });
-    return ranked(draws, draws.length);
+    return E.ranked(draws, draws.length);
   }
 
   /** The token at which the cumulative probability first exceeds this share of it, after temperature, top-k, top-p. */

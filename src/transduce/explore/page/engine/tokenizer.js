@@ -43,6 +43,11 @@
       return new Tokenizer(this.#parts, { ...this.#roles, ...roles });
     }
 
+    /** The spellings of its added tokens. */
+    added() {
+      return this.#parts.added.map((token) => token.content);
+    }
+
     /** The ids of a text, without start and end. */
     encode(text) {
       return this.#cut(text).flatMap(([id]) => this.#asText(id));

@@ -6,6 +6,8 @@
   const ABSOLUTE = ["none", "sinusoidal", "tensor2tensor", "learned"];
   const RELATIVE = ["rotary", "alibi", "shaw", "t5"];
 
+  const CROSS = { kind: "cross", rows: "target", columns: "source" };
+
   const PATTERNS = {
     full: () => true,
     local: (t, s, stride) => Math.floor(t / stride) - Math.floor(s / stride) <= 1,
@@ -29,9 +31,18 @@
       const relative = E.relative(this.settings, own, this.causal);
       return {
         parts,
-        self: new E.Attention(`${name}.self_attention`, parts.self_attention, this.settings, relative),
-        cross: this.cross ? new E.Attention(`${name}.cross_attention`, parts.cross_attention, this.settings, {}) : null,
+        self: new E.Attention(`${name}.self_attention`, parts.self_attention, this.settings, relative, this.axes()),
+        cross: this.cross
+          ? new E.Attention(`${name}.cross_attention`, parts.cross_attention, this.settings, {}, CROSS)
+          : null,
       };
+    }
+
+    /** What its own attention is between. One that is not causal and has a source writes all tokens at once. */
+    axes() {
+      const kind = this.causal || this.cross ? "decoder" : "encoder";
+      const axis = this.causal ? "decoder_input" : this.cross ? "target" : "source";
+      return { kind, rows: axis, columns: axis };
     }
 
     norm = (x, parts) => E.normed(this.settings.norm_kind ?? "layer", x, this.settings.d_model, parts, this.epsilon);
@@ -90,7 +101,7 @@
   E.Transformer = class {
     constructor({ config, weights }) {
       const settings = config.model;
-      refuse(settings);
+      E.refuse(settings, E.STACKS);
       this.settings = settings;
       this.alone = settings.kind === "transformer_decoder";
       const embedding = this.alone ? "embedding" : "target_embedding";
@@ -104,15 +115,7 @@
       this.decoder = new E.Stack("decoder", weights, settings, layers, { cross: !this.alone, causal: true });
     }
 
-    embedded(ids, table) {
-      const width = this.settings.d_model;
-      const scale = this.settings.scale_embeddings === false ? 1 : Math.sqrt(width);
-      const x = new Float32Array(ids.length * width);
-      ids.forEach((id, row) => {
-        for (let d = 0; d < width; ++d) x[row * width + d] = table.data[id * width + d] * scale;
-      });
-      return x;
-    }
+    embedded = (ids, table) => E.embedded(ids, table, this.settings.scale_embeddings !== false);
 
     /** What a search begins with: sources, and nothing said. ids: what is read, as its column frames it. */
     start(ids, run) {
@@ -128,24 +131,18 @@
       if (this.settings.zero_start && past[0].keys.length === 0) x.fill(0, 0, this.settings.d_model);
       const hidden = this.decoder.extend(x, past, state.sources, run);
       const logits = E.linear(hidden, ids.length, this.output, this.outputBias);
-      const words = this.output.shape[0];
-      const said = ids.map((_, row) => E.logSoftmax(logits.subarray(row * words, (row + 1) * words)));
-      return { said, state: { ...state, past } };
+      return { said: E.saidRows(logits, ids.length), state: { ...state, past } };
     }
   };
 
-  /** Throws Unsupported for settings of other models. */
-  function refuse(settings) {
-    const known = {
-      kind: ["transformer", "transformer_decoder"],
-      score: Object.keys(E.SCORES),
-      normalizer: Object.keys(E.NORMALIZERS),
-      positions: [...ABSOLUTE, ...RELATIVE],
-      encoder_positions: [null, undefined, ...ABSOLUTE, ...RELATIVE],
-      pointer: [false, undefined],
-      ctc_weight: [0, undefined],
-    };
-    for (const [key, values] of Object.entries(known))
-      if (!values.includes(settings[key])) throw new E.Unsupported(`model.${key} = ${JSON.stringify(settings[key])}`);
-  }
+  const inParallel = Object.keys(E.SCORES).filter((name) => !E.SCORES[name].located);
+  /** What a stack of blocks may be made of here; see E.refuse. */
+  E.STACKS = {
+    score: inParallel,
+    normalizer: Object.keys(E.NORMALIZERS).filter((name) => name !== "monotonic"),
+    positions: [...ABSOLUTE, ...RELATIVE],
+    encoder_positions: [null, undefined, ...ABSOLUTE, ...RELATIVE],
+    pointer: [false, undefined],
+    ctc_weight: [0, undefined],
+  };
 })(window.Transduce);

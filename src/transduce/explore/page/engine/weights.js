@@ -4,7 +4,8 @@
   const E = (T.engine ??= {});
   const HALF_WINDOW = 10;
 
-  /** Each: (scores, allowed, query, place, parts) -> weights; allowed: whether each key may be attended to. */
+  /** Each: (scores, allowed, query, place, parts, previous) -> weights; allowed: whether each key may be attended to;
+      previous: the weights of the query before, null for the first. */
   E.NORMALIZERS = {
     softmax,
     sparsemax: (scores, allowed) => thresholded(centred(scores, allowed), 1),
@@ -23,6 +24,14 @@
       const away = number.map((each) => each - (number.at(-1) + 1) * share);
       const near = allowed.map((may, s) => may && Math.abs(away[s]) <= HALF_WINDOW);
       return softmax(scores, near).map((weight, s) => weight * Math.exp(-2 * (away[s] / HALF_WINDOW) ** 2));
+    },
+    monotonic(scores, allowed, query, place, { offset }, previous) {
+      let [reached, stopped] = [0, true]; // q_s of Raffel et al. 2017, equation 13, with stops of 0 or 1
+      return scores.map((score, s) => {
+        reached = (stopped ? 0 : reached) + (previous ? previous[s] : Number(s === 0));
+        stopped = allowed[s] && score + offset.data[0] > 0;
+        return stopped ? reached : 0;
+      });
     },
   };
 
@@ -72,7 +81,7 @@
    * changes: {cut, uniform, argmax, temperature}, lists of {name, head, query, key, value}, all but name optional; of
    * temperature `value` is what scores are divided by.
    */
-  E.weighed = (normalizer, parts, scores, allowed, query, at, changes) => {
+  E.weighed = (normalizer, parts, scores, allowed, query, at, changes, previous = null) => {
     const { cut = [], uniform = [], argmax = [], temperature = [] } = changes || {};
     const here = (place, key) => ["name", "head", "query"].every((each) => (place[each] ?? at[each]) === at[each]) &&
       (place.key ?? key) === key;
@@ -84,6 +93,6 @@
       const count = may.filter((is) => is).length;
       return scores.map((_, s) => (may[s] ? 1 / count : 0));
     }
-    return E.NORMALIZERS[normalizer](scores, may, query, at.query, parts);
+    return E.NORMALIZERS[normalizer](scores, may, query, at.query, parts, previous);
   };
 })(window.Transduce);

@@ -1,0 +1,3 @@
+/* Behind all other scripts: what the page begins with. */
+"use strict";
+window.Transduce.start();

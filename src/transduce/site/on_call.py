@@ -1,0 +1,56 @@
+"""The pages where nobody has built them: built into the cache, and served to this machine."""
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from rich.console import Console
+
+from transduce.core.cache import cache_folder
+from transduce.core.errors import InputError
+from transduce.site.build import build
+from transduce.site.demo_model import RECIPE, demo_model, is_finished
+
+RUN = Path("runs/demo")  # where `transduce demo` trains
+
+
+def pages(console: Console) -> Path:
+    """The folder with the pages. Their model is that of `transduce demo`, if it was trained here, or is trained now.
+
+    Raises:
+        InputError: the cache cannot be written, or the model does not do what the pages say.
+    """
+    cache = cache_folder() / "site" / sha256(RECIPE.read_bytes()).hexdigest()[:12]
+    run = RUN if is_finished(RUN) else cache / "run"
+    if not is_finished(run):
+        console.print("The pages run a small model, which is trained first: about three minutes, once.")
+    folder = cache / "pages"
+    build(folder, demo_model(run, [], console))
+    return folder
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Files, without a line in the terminal for each."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
+    """Serves a folder to this machine alone until Ctrl-C; `ready` is called with the address.
+
+    Raises:
+        InputError: the port is taken.
+    """
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--port {port}: cannot listen there: {error}. 0 takes any free port.") from None
+    with server:
+        ready(f"http://127.0.0.1:{server.server_port}")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return
