@@ -12,6 +12,7 @@ from pathlib import Path
 
 from transduce.core.atomic import write_text
 from transduce.core.templates import SHARED, render
+from transduce.demo.lexicon import lexicon
 from transduce.explore import page_file
 from transduce.explore.live import live
 from transduce.pipeline.pipeline import Pipeline
@@ -52,6 +53,7 @@ def build(folder: Path, pipeline: Pipeline) -> None:
         write_text(assets / f"{script}.js", joined(page_file.FOLDER / name for name in names))
     write_text(assets / "site.js", joined(sorted(PAGE.glob("*.js"))))
     write_text(assets / "site.css", joined([*map(style, STYLES), PAGE / "site.css"]))
+    write_text(assets / "words.js", f"Transduce.words = {json.dumps(_words())};\n")
     for file in (PAGE / "parts").glob("*.js"):  # which a page loads if it names them in "needs"
         write_text(assets / file.name, joined([file]))
     for file in (*STOPS.glob("*.js"), *STOPS.glob("*.css")):
@@ -108,6 +110,17 @@ def style(name: str) -> Path:
 
 def joined(files: Iterable[Path]) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def _words() -> dict[str, list[str]]:
+    """The words of the demo's corpus by what they are, for pages that name heads by what they look at."""
+    known = lexicon()
+    forms: dict[str, list[tuple[str, ...]]] = {
+        "noun": [(noun.english, noun.english_plural) for noun in known.nouns.values()],
+        "verb": [(verb.english.split()[0], verb.past.split()[0]) for verb in known.verbs.values()],
+        "adjective": [(name,) for name in known.adjectives],
+    }
+    return {kind: sorted({form for each in found for form in each}) for kind, found in forms.items()}
 
 
 def _common(language: str) -> dict[str, object]:

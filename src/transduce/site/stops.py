@@ -5,7 +5,7 @@
  "after": [{..}],                      paragraphs below the figures: what one has seen
  "question": {"ask": {..}, "answers": [{"text": {..}, "why": {..}}], "right": 1},   from 0
  "says": {KEY: {..}},                  what NAME.js says, as T.say("NAME.KEY")
- "needs": ["drawings"],                assets that only this page loads
+ "needs": ["drawings"],                assets that not all pages load: of page/parts, or as build.py names them
  "sources": [{"text": "..", "url": ".."}]}
 """
 
