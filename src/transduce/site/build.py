@@ -56,7 +56,7 @@ def build(folder: Path, pipeline: Pipeline) -> None:
     write_text(assets / "words.js", f"Transduce.words = {json.dumps(_words())};\n")
     for file in (PAGE / "parts").glob("*.js"):  # which a page loads if it names them in "needs"
         write_text(assets / file.name, joined([file]))
-    for file in STOPS.glob("*.js"):
+    for file in (*STOPS.glob("*.js"), *STOPS.glob("*.css")):
         write_text(assets / "stops" / file.name, joined([file]))
     (assets / "recordings").mkdir(exist_ok=True)
     for file in RECORDINGS.glob("*.json"):
@@ -80,6 +80,7 @@ def stop_page(name: str, language: str) -> str:
         name=name,
         place=place,
         stop=said,
+        styled=(STOPS / f"{name}.css").is_file(),
         says={f"{name}.{key}": text for key, text in said.get("says", {}).items()},
         before=names[place - 1] if place else None,
         after=names[place + 1] if place + 1 < len(names) else None,
