@@ -73,7 +73,7 @@
     const explorer = T.demo();
     const run = { changes, record: {} };
     explorer.model.start(explorer.source.closed(explorer.source.tokenizer.encode(text)), run);
-    const { words } = E.side(text, explorer.read(text));
+    const { words } = E.side(text, explorer.sourceTokens(text));
     const heads = T.range(settings().encoder_layers).flatMap((layer) => {
       const { heads: count, rows, data } = run.record[nameOf(layer)].at(-1);
       return T.range(count).map((head) => {
