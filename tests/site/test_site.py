@@ -141,7 +141,7 @@ def test_texts_are_json_with_no_key_twice() -> None:
         json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
 
 
-ASSIGNED = re.compile(r"\bT\.(\w+)\s*(?:\?\?)?=[^=]")
+ASSIGNED = re.compile(r"\b(?:T|Transduce)\.(\w+)\s*(?:\?\?)?=[^=]")
 
 
 @pytest.mark.parametrize("name", NAMES)
