@@ -2,13 +2,13 @@
 
 import base64
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 
+from transduce.core.model_file import load_model_file, save_model_file
 from transduce.interpret.memory_drawing import MemoryDrawing
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.site.build import RECORDINGS
@@ -116,9 +116,8 @@ def machine(tmp_path_factory) -> Pipeline:
     """The stored model in Python, its numbers as the file has them."""
     path = tmp_path_factory.mktemp("memory") / "model.safetensors"
     path.write_bytes(base64.b64decode(KEPT["memory"]["model"]))
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata()
-    save_file({name: weight.float() for name, weight in load_file(path).items()}, path, metadata)
+    file = load_model_file(path)
+    save_model_file(path, replace(file, weights={name: weight.float() for name, weight in file.weights.items()}))
     return load(path)
 
 
@@ -160,7 +159,7 @@ def test_its_picture_is_that_of_python(opened, machine):
     panels = [
         np.frombuffer(base64.b64decode(each["weights"]), "<f4").reshape(each["shape"]) for each in drawing["panels"]
     ]
-    assert numbers == pytest.approx(np.concatenate(panels).T, abs=2e-3)
+    assert numbers == pytest.approx(np.concatenate(panels).T, abs=6e-3)  # shown with three digits
 
 
 def test_turning_a_bit_turns_it_in_the_answer(opened):
