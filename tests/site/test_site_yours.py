@@ -58,7 +58,9 @@ def test_a_dropped_model_translates_as_in_python(opened, file):
     assert page.text_content("#fact-parameters") == f"{numbers:,}"
     for text in (WIDE, "The dog is old."):
         page.fill("#typed", text)
-        page.wait_for_function("said => document.getElementById('output').textContent === said", arg=model(text))
+        page.wait_for_function(
+            "said => document.getElementById('output').textContent === said", arg=model.predict(text).text
+        )
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 2), (4, 1)])
@@ -122,7 +124,7 @@ def test_a_file_that_is_no_model_and_a_model_that_cannot_run_are_refused_with_th
     told = page.text_content("#problem")
     assert told == 'model.safetensors does not run in this page: task.kind = "tagging".'
     dropped(page, with_config(content, lambda config: config["search"].update(min_length=3)))
-    page.wait_for_function("document.getElementById('problem').textContent.includes('search.min_length = 3')")
+    page.wait_for_function("document.getElementById('problem')?.textContent.includes('search.min_length = 3')")
     dropped(page, content)
     page.wait_for_selector("#facts")
     assert page.locator("#problem").count() == 0

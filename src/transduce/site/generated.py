@@ -107,7 +107,7 @@ def write_questions(folder: Path, seed: int = 1, train: int = 1500, held_out: in
     rng = random.Random(seed)
     known: set[str] = set()
     for part, count in {"train": train, "validation": held_out, "test": held_out}.items():
-        paragraphs = list[dict[str, Any]]()
+        paragraphs: list[dict[str, Any]] = []
         while len(paragraphs) < count:
             paragraph = _story(rng)
             if paragraph["context"] not in known:

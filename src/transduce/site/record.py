@@ -69,7 +69,7 @@ RECORDED = {
         "https://github.com/Jakobovski/free-spoken-digit-dataset",
         "fsdd",
         "cer",
-        (digits("jackson", "30", "11", "42"), digits("theo", "70", "22"), digits("lucas", "80", "51")),
+        (digits("jackson", "30", "11", "42"), digits("theo", "70", "22"), digits("lucas", "81", "52")),
     ),
     "labels": Recorded(
         "UD Chinese GSD, simplified",

@@ -231,7 +231,7 @@ window.Transduce.texts = {
     "overview.caption": "每行是一层，每列是一个头。选择一个头，放大查看。",
     "overview.label": "注意力头",
     "overview.mean": "平均",
-    "overview.mean.all": "所有层的平均",
+    "overview.mean.all": "所有层和头的平均",
     "overview.rollout": "注意力展开",
     "overview.head": "头",
     "overview.strongest": "最强的关联",

@@ -8,7 +8,7 @@
   T.offline = true; // what is recorded asks no server
 
   T.stop = {
-    keeps: { task: "speech", example: "0", bits: "" },
+    keeps: { task: "speech", example: "0", bits: "", unit: "tokens" },
     async draw(area) {
       const state = T.state();
       const task = TASKS.includes(state.task) ? state.task : TASKS[0];

@@ -275,7 +275,7 @@
         "div",
         { class: "equation" },
         T.html("span", { class: "equation-name" }, T.html("span", { class: "swatch", style: { background: colourOf(kind) } }), " ", nameOf(kind)),
-        m("math", { class: "formula" }, ...times(letters), o("="), ...times(numbers), o("="), m("mn", {}, big(found[kind].operations))),
+        m("math", { class: "formula" }, ...times(letters), o("="), ...times(numbers), o("="), m("mn", {}, found[kind].operations < 1e10 ? T.whole(found[kind].operations) : big(found[kind].operations))),
       );
     return T.html(
       "div",

@@ -364,9 +364,10 @@
     const size = q.length;
     const learned = { key: { weight: unit(size) }, query: { weight: unit(size) }, reader_A: { data: T.range(size).map(() => 1) } };
     const scored = (name, given = {}, { q: asks, keys: asked } = { q, keys }) => {
-      const { keys: once, score } = E.SCORES[name];
+      const kind = E.SCORES[name];
       const [query, ...all] = [asks, ...asked].map((each) => Float32Array.from(each));
-      return all.map((key) => score(query, once ? once(key, given) : key, given));
+      const once = kind.keys ? all.map((key) => kind.keys(key, given)) : all;
+      return Array.from(E.scored(kind, query, once, given, null));
     };
     return [
       { name: "dot", formula: "q · k", scores: scored("dot") },
