@@ -5,8 +5,10 @@
 (function (T) {
   const MOST_WORDS = 40;
 
-  /** The answer of /v1/explore/why by a model that runs in the page. tokens: of its own output. */
+  /** The answer of /v1/explore/why by a model that runs in the page; null for one that writes all tokens at once.
+      tokens: of its own output. */
   T.whyIn = (live, text, tokens, other) => {
+    if (live.model.atOnce) return null;
     const { tokenizer } = live.target;
     const ids = { own: tokenizer.ids(tokens), other: tokenizer.encode(other) };
     const explored = (name, changes) => live.explore(text, { target: ids[name], changes });
