@@ -193,37 +193,13 @@
     settle(area);
   }
 
-  /** Draws, and gives the focus back to what has the same id. */
-  T.keepingFocus = async (draw) => {
-    const active = document.activeElement;
-    const id = active && active.id;
-    const figure = active && active.closest && active.closest("[data-name]")?.dataset.name;
-    const roving = active && active.closest && active.closest("[data-roving]")?.dataset.roving;
-    const isPicture = active && active.classList && active.classList.contains("picture");
-    await draw();
-    if (active && document.contains(active)) return;
-    const again = roving
-      ? document.querySelector(`[data-roving="${roving}"] [tabindex="0"]`)
-      : id
-        ? place(id)
-        : isPicture
-          ? document.querySelector(`[data-name="${figure}"] .picture`)
-          : null;
-    again?.focus({ preventScroll: true });
-  };
-
   function start() {
     place("skip").addEventListener("click", (event) => {
       event.preventDefault();
       place("view").focus();
     });
     T.onChange(T.redraw);
-    let width = innerWidth,
-      waiting;
-    addEventListener("resize", () => {
-      clearTimeout(waiting);
-      if (innerWidth !== width) waiting = setTimeout(() => ((width = innerWidth), T.redraw()), 150);
-    });
+    T.onWidth(T.redraw);
     T.redraw();
   }
 

@@ -40,13 +40,6 @@
     if (mine === drawn) area.dataset.drawn = String(mine);
   };
 
-  /** Draws, and gives the focus back to what has the same id. */
-  T.keepingFocus = async (draw) => {
-    const before = document.activeElement;
-    await draw();
-    if (before?.id && !document.contains(before)) place(before.id)?.focus({ preventScroll: true });
-  };
-
   /** Plays: act(count) now and after each pause, until the function that this gives is called. */
   T.playing = (act, pause) => {
     let count = 0;
@@ -69,12 +62,7 @@
     place("theme").addEventListener("click", () => T.go({ theme: T.dark() ? "light" : "dark" }, true));
     if (place("question")) ask(place("question"));
     T.onChange(T.redraw);
-    let width = innerWidth,
-      waiting;
-    addEventListener("resize", () => {
-      clearTimeout(waiting);
-      if (innerWidth !== width) waiting = setTimeout(() => ((width = innerWidth), T.redraw()), 150);
-    });
+    T.onWidth(T.redraw);
     T.redraw();
   });
 })(window.Transduce);
