@@ -93,3 +93,20 @@ def test_a_number_is_no_name_of_a_column() -> None:
 )
 def test_cells_are_lists_however_they_are_written(cell: str, items: list[str]) -> None:
     assert listed(cell) == items
+
+
+@pytest.mark.parametrize(
+    ("cell", "items"),
+    [
+        ("[0 1 0]", ["0", "1", "0"]),  # of NumPy
+        ("[3]", ["3"]),
+        ("['caf\\xe9', 'a\\tb', '\\u4e2d中']", ["café", "a\tb", "中中"]),
+    ],
+)
+def test_labels_in_brackets_are_lists(cell: str, items: list[str]) -> None:
+    assert listed(cell, labels=True) == items
+
+
+def test_an_empty_list_has_no_items_and_an_open_quote_takes_no_time() -> None:
+    assert listed("[]") == []
+    assert len(listed("[" + "\\'" * 200_000 + "]")) < 10

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from served import Server, serving
+from transduce.core.errors import InputError
 from transduce.serve import translate_file
-from transduce.serve.file_formats import FORMATS, Subtitles, broken, translated_name
+from transduce.serve.file_formats import CUE, FORMATS, Subtitles, broken, decoded, translated_name
 from transduce.serve.subtitles import WIDTH, width
 from transduce.serve.translate_file import Downloads
 
@@ -227,3 +228,25 @@ def test_names_of_translated_files(name: str, expected: str) -> None:
 def test_every_format_is_read(server: Server) -> None:
     for ending in FORMATS:
         assert fetched(server, send(server, f"信{ending}", b"")).content == b""
+
+
+@pytest.mark.parametrize(
+    ("text", "cues"),
+    [
+        ("1\n0 --> 1\nTwo dogs.\n \n2\n1 --> 2\nA cat.\n", ["Two dogs.\n", "A cat.\n"]),
+        ("1\n0 --> 1\nTwo dogs.\n2\n1 --> 2\nA cat.\n", ["Two dogs.\n", "A cat.\n"]),
+        ("1\r\n0 --> 1\r\nTwo\r\ndogs.\r\n\r\n2\r\n1 --> 2\r\nA cat.", ["Two\r\ndogs.\r\n", "A cat."]),
+    ],
+)
+def test_a_subtitle_ends_at_a_blank_line_and_at_the_next_times(text: str, cues: list[str]) -> None:
+    assert CUE.findall(text) == cues
+
+
+def test_arrows_without_end_take_no_time() -> None:
+    assert CUE.findall("-->" * 100_000) == []
+
+
+def test_bare_carriage_returns_are_refused_and_utf_32_is_read() -> None:
+    with pytest.raises(InputError, match="carriage return"):
+        Subtitles("1\r0 --> 1\rTwo dogs.\r", lambda _: True)
+    assert decoded("Two dogs.".encode("utf-32"), "a.txt") == ("Two dogs.", "utf-32")

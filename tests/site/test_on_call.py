@@ -1,10 +1,12 @@
 """Pages that nobody has built: `transduce explore` builds them with the demo's model, and serves them here alone."""
 
+import http.client
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import pytest
@@ -62,3 +64,39 @@ def test_a_cache_that_cannot_be_written_is_said_to_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="file"):
         on_call.pages(Console(quiet=True))
+
+
+def test_no_list_no_foreign_host_and_no_trace_of_a_strange_path(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("here")
+
+    def look(address):
+        host, port = address.removeprefix("http://").split(":")
+        for path, name, status in (
+            ("/a.txt", "127.0.0.1", 200),
+            ("/a.txt", "localhost", 200),
+            ("/a.txt", "evil.example", 421),
+            ("/", "127.0.0.1", 404),
+            ("/%00", "127.0.0.1", 404),
+        ):
+            connection = http.client.HTTPConnection(host, int(port), timeout=30)
+            connection.request("GET", path, headers={"host": f"{name}:{port}"})
+            assert connection.getresponse().status == status, (path, name)
+            connection.close()
+
+    def ready(address):
+        thread = threading.Thread(target=looked, args=(address,))
+        thread.start()
+
+    found = []
+
+    def looked(address):
+        try:
+            look(address)
+        except BaseException as error:
+            found.append(error)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+
+    on_call.serve(tmp_path, 0, ready)
+    assert not found
+    assert "Traceback" not in capsys.readouterr().err

@@ -61,7 +61,7 @@ def _of_table(path: Path) -> TaggedShape | None:
     if columns is None:
         return None
     rows = islice(format.rows(path, [columns.word, columns.label]), LOOKED_AT)
-    cells = [(listed(words), listed(labels)) for _, (words, labels) in rows]
+    cells = [(listed(words), listed(labels, labels=True)) for _, (words, labels) in rows]
     alike = sum(len(words) == len(labels) for words, labels in cells)
     several = sum(len(words) > 1 for words, _ in cells)
     if alike < MOST * len(cells) or (several == 0) != (columns.sentence is not None):

@@ -1,6 +1,6 @@
 """The explorer without a server: all data that its page shows for a few sentences, computed in advance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,19 @@ VERSION = 1  # of the data format
 POSITIONS = 50
 
 
-def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path | None = None) -> dict[str, Any]:
+def offline(
+    pipelines: Mapping[str, Pipeline],
+    texts: Sequence[str],
+    run: Path | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """The data of the offline file, for every text and every model.
 
     Args:
         pipelines: the models, by name.
         texts: the texts.
         run: the run directory of a training to show.
+        check: called before each pass; an exception that it raises ends the computation.
 
     Raises:
         InputError: a text cannot be explored; see `explore`.
@@ -41,7 +47,7 @@ def offline(pipelines: Mapping[str, Pipeline], texts: Sequence[str], run: Path |
             for name, each in pipelines.items()
         ],
         "explorations": [
-            explored(name, each, text) for text in _single(first, texts) for name, each in pipelines.items()
+            explored(name, each, text, check) for text in _single(first, texts) for name, each in pipelines.items()
         ],
         "live": {name: model for name, each in pipelines.items() if (model := live(each)) is not None},
         "positions": placed(first.model, POSITIONS),
@@ -55,18 +61,19 @@ def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(sentence for text in texts for sentence in sentences_of(pipeline, text)))
 
 
-def explored(name: str, pipeline: Pipeline, text: str) -> dict[str, Any]:
+def explored(name: str, pipeline: Pipeline, text: str, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """An exploration with head importance and rollout, but of long recordings.
 
     Steps are computed in the page where the model runs in it, and need a server otherwise.
     """
+    check()
     found = explore(pipeline, text, name)
     if pipeline.task.drawn_alone or labelled_in_windows(pipeline, text) or _is_long(pipeline, text):
         return {**found, "heads": None, "rollout": None, "steps": None}
     model, task = pipeline.model, pipeline.task
     given = asked(pipeline, text, found["nbest"][0]["tokens"])
     attention, _ = looked(model, task, given, text, found["nbest"][0]["text"])
-    return {**found, "heads": importance(model, task, given), "rollout": rollout_dict(attention), "steps": None}
+    return {**found, "heads": importance(model, task, given, check), "rollout": rollout_dict(attention), "steps": None}
 
 
 def _is_long(pipeline: Pipeline, text: str) -> bool:

@@ -31,7 +31,8 @@ def routes(service: Service) -> APIRouter:
     @router.post("/alternatives")
     async def alternatives(request: Request, asked: AlternativesRequest) -> AlternativesAnswer:
         """Other words in the place of a word of a translation, each with the translation that goes on from it."""
-        service.check_lengths([asked.q, *(asked.outputs or [])])
+        service.check_lengths([asked.q])
+        service.check_lengths(["".join(asked.outputs or [])])
         named = TranslateRequest(q=asked.q, source=asked.source, target=asked.target, model=asked.model)
         named, model = model_of(service, named.model_copy(update={"split": asked.split}))
         text = await service.prepared(request, lambda: cut_text(service, model, asked.q, named))
@@ -40,7 +41,7 @@ def routes(service: Service) -> APIRouter:
             outputs = [each.prediction.text for each in await service.answers(request, text.works)]
         elif len(outputs) != len(text.cut):
             raise InputError(f"outputs: expected {len(text.cut)}, one for each sentence; got {len(outputs)}.")
-        number, at = _sentence(text, outputs, asked.start)
+        number, at = await service.run_in_thread(lambda: _sentence(text, outputs, asked.start))
         source, output, width = text.works[number].texts[0], outputs[number], asked.end - asked.start
         span = asked.start - at, min(asked.start - at + width, len(output))
 
@@ -50,8 +51,8 @@ def routes(service: Service) -> APIRouter:
 
             return word_alternatives(pipeline, source, output, span, asked.most, service.settings.attention_numbers)
 
-        found = await service.done(request, model, [source, output], look)
-        return _answer(text, outputs, number, at, found)
+        found = await service.done(request, model, [source], look)
+        return await service.run_in_thread(lambda: _answer(text, outputs, number, at, found))
 
     return router
 

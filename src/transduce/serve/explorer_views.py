@@ -7,7 +7,7 @@ from transduce.attention.interventions import Place
 from transduce.core.errors import InputError
 from transduce.explore.example import example
 from transduce.explore.exploration import asked as given_for
-from transduce.explore.exploration import explore
+from transduce.explore.exploration import explore, sentences_of
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
 from transduce.interpret.attention import looked
@@ -24,6 +24,8 @@ from transduce.serve.models import Loaded
 from transduce.serve.schemas import search_of
 from transduce.serve.settings import ServeSettings
 from transduce.serve.work import WorkItem
+
+MOST_SENTENCES = 20  # of a saved page, each of which is looked into without each head
 
 View = dict[str, Any]
 worked_example = example
@@ -85,7 +87,10 @@ def positions(work: WorkItem, asked: schemas.PositionsRequest) -> View:
 
 def saved_page(work: WorkItem, asked: schemas.PageRequest, run: Path | None) -> str:
     """The explorer of one text as a file that works offline."""
-    return page(offline({work.model.name: work.model.pipeline}, [asked.text], run))
+    most, count = MOST_SENTENCES, len(sentences_of(work.model.pipeline, asked.text))
+    if count > most:
+        raise InputError(f"text: {count} sentences; {most} at most in a saved page.")
+    return page(offline({work.model.name: work.model.pipeline}, [asked.text], run, work.check_connected))
 
 
 def _given(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> Given:

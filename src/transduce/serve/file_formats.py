@@ -19,11 +19,14 @@ from transduce.inference.sentences import joined_lines
 from transduce.serve.markup import Document, Link, Piece
 from transduce.serve.subtitles import WIDTH, width
 
-CUE = re.compile(r"(?m)^[^\r\n]*-->[^\r\n]*\r?\n((?:[^\r\n]+(?:\r?\n|\Z))+)")  # its text, up to an empty line
+BLANK, TIMES = r"[ \t]*(?:\r?\n|\Z)", r"(?:\d+[ \t]*\r?\n)?[^\r\n]*-->"
+# The line of its times, then its text: up to an empty line, or to the next number and times.
+CUE = re.compile(rf"(?m)^(?:(?!-->)[^\r\n])*-->[^\r\n]*\r?\n((?:(?!{BLANK})(?!{TIMES})[^\r\n]+(?:\r?\n|\Z))+)")
 SPEAKER = re.compile(r"\s*[-‐–—]\s*\S")
 TAG = re.compile(r"<[^<>]*>")
 ESCAPES = {"&lt;": "<", "&gt;": ">", "&nbsp;": "\xa0", "&amp;": "&"}  # "&" is the last to come back
-MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}  # before UTF-16, whose mark begins so, too
+MARKS |= {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 Fits = Callable[[str], bool]  # whether a text is read in one piece
 
@@ -53,6 +56,8 @@ class Subtitles:
     """SubRip or WebVTT as pieces to translate. escapes: whether & and < are written as entities, as in WebVTT."""
 
     def __init__(self, source: str, fits: Fits, language: str = "", escapes: bool = True) -> None:
+        if "\r" in source.replace("\r\n", ""):
+            raise InputError("file: its lines end in a bare carriage return; save it with line feeds.")
         self._source, self._escapes = source, escapes
         self._cues = [
             _Cue(*each.span(1), [Document(line, fits, language) for line in _spoken(each[1])])

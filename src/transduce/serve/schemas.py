@@ -1,8 +1,8 @@
 """The bodies of requests and answers, which are also the OpenAPI description."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
 from transduce.inference.sentences import Split
 
@@ -99,6 +99,12 @@ class AlternativesRequest(BaseModel):
     most: int = Field(default=8, ge=1, le=20, description="How many alternatives to look for.")
     model: str | None = Field(default=None, description="A model by name; its languages are then not asked.")
     split: Split = Field(default="auto", description=SPLIT[0].upper() + SPLIT[1:])
+
+    @model_validator(mode="after")
+    def _has_characters(self) -> Self:
+        if self.end <= self.start:
+            raise ValueError(f"end: expected more than start, {self.start}; got {self.end}")
+        return self
 
 
 class LinkAnswer(BaseModel):

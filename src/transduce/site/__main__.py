@@ -12,7 +12,7 @@ from transduce.site.demo_model import demo_model
 def main(folder: str = "site", run: str = "runs/demo") -> None:
     """Trains if need be, and builds."""
     console = make_console()
-    build(Path(folder), demo_model(Path(run), [], console))
+    build(Path(folder), demo_model(Path(run), [], console), docs=True)
     console.print(f"{folder}/index.html: open it in a browser; it needs no server.", highlight=False, soft_wrap=True)
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from transduce.core.atomic import write_text
 from transduce.core.templates import SHARED, render
@@ -38,8 +39,8 @@ ASSETS = {
 }
 
 
-def build(folder: Path, pipeline: Pipeline) -> None:
-    """Writes all pages; files of an earlier build are replaced.
+def build(folder: Path, pipeline: Pipeline, docs: bool = False) -> None:
+    """Writes all pages; files of an earlier build are replaced. docs: whether the documentation is built beside them.
 
     Raises:
         InputError: the model does not change its pronoun where the sentence's adjective changes.
@@ -65,30 +66,37 @@ def build(folder: Path, pipeline: Pipeline) -> None:
     for language in LANGUAGES:
         (folder / language).mkdir(exist_ok=True)
         for name in stops():
-            write_text(folder / language / f"{name}.html", stop_page(name, language))
-        write_text(folder / language / "index.html", index_page(language))
-    write_text(folder / "index.html", render(PAGE / "language.html.jinja", frames=_frames()))
+            write_text(folder / language / f"{name}.html", stop_page(name, language, docs))
+        write_text(folder / language / "index.html", index_page(language, docs))
+    write_text(folder / "index.html", render(PAGE / "language.html.jinja", frames=_frames(), docs=docs))
 
 
-def stop_page(name: str, language: str) -> str:
+def stop_page(name: str, language: str, docs: bool) -> str:
     names = stops()
     place = names.index(name)
     said = spoken(texts(name), language)
     return render(
         PAGE / "stop.html.jinja",
-        **_common(language),
+        **_common(language, docs),
         name=name,
         place=place,
         stop=said,
         styled=(STOPS / f"{name}.css").is_file(),
-        says={f"{name}.{key}": text for key, text in said.get("says", {}).items()},
+        says=_says(name, said, language),
         before=names[place - 1] if place else None,
         after=names[place + 1] if place + 1 < len(names) else None,
     )
 
 
-def index_page(language: str) -> str:
-    return render(PAGE / "index.html.jinja", **_common(language))
+def _says(name: str, said: dict[str, Any], language: str) -> dict[str, str]:
+    """What the scripts of a stop say, by the keys under which they ask for it."""
+    frame = spoken(texts("frame"), language)
+    own = {f"{name}.{key}": text for key, text in said.get("says", {}).items()}
+    return own | {f"site.{key}": frame[key] for key in ("empty", "long")}
+
+
+def index_page(language: str, docs: bool) -> str:
+    return render(PAGE / "index.html.jinja", **_common(language, docs))
 
 
 def explorer_scripts() -> dict[str, list[str]]:
@@ -121,12 +129,13 @@ def _words() -> dict[str, list[str]]:
     return {kind: sorted({form for each in found for form in each}) for kind, found in forms.items()}
 
 
-def _common(language: str) -> dict[str, object]:
+def _common(language: str, docs: bool) -> dict[str, object]:
     other = next(each for each in LANGUAGES if each != language)
     titles = {name: spoken(texts(name)["title"], language) for name in stops()}
     return {"language": language, "tag": TAGS[language], "other": other, "other_tag": TAGS[other]} | {
         "frame": spoken(texts("frame"), language),
         "titles": titles,
+        "docs": docs,
     }
 
 

@@ -1,10 +1,12 @@
 """The pages where nobody has built them: built into the cache, and served to this machine."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -32,10 +34,32 @@ def pages(console: Console) -> Path:
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Files, without a line in the terminal for each."""
+    """Files, without a line in the terminal for each, and without lists of what is in a folder."""
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
+
+    def send_head(self) -> Any:
+        """A file; 421 under another host's name, as pages elsewhere would ask for it; 404 for what is none."""
+        if self.headers.get("host", "").rsplit(":", 1)[0] not in ("127.0.0.1", "localhost"):
+            return self.send_error(421)
+        try:
+            return super().send_head()
+        except ValueError:  # a NUL in a path
+            return self.send_error(404)
+
+    def list_directory(self, path: object) -> None:
+        """404."""
+        self.send_error(404)
+
+
+class Server(ThreadingHTTPServer):
+    """A server that says nothing of clients who leave."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """What went wrong, but for a connection that broke."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
@@ -45,7 +69,7 @@ def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
         InputError: the port is taken.
     """
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
+        server = Server(("127.0.0.1", port), partial(Handler, directory=str(folder)))
     except (OSError, OverflowError) as error:
         raise InputError(f"--port {port}: cannot listen there: {error}. 0 takes any free port.") from None
     with server:

@@ -23,7 +23,7 @@ from transduce.data.structures.tagged_rows import LABELS, Problems, TaggedRow
 WORDS = ("word", "words", "token", "tokens", "form", "forms", "text", "sentence")
 TAGS = (*LABELS, "ner", "tag", "ner_tag", "label", "pos", "pos_tag", "tags")
 SENTENCES = ("sentence", "sentence_id", "sentence id", "sentence_idx", "sentence #", "sent", "sent_id", "text_id")
-ITEM = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^\s,'\"\[\]]+)")  # of a list
+ITEM = re.compile(r"'((?:[^'\\]|\\.?)*)(?:'|\Z)|\"((?:[^\"\\]|\\.?)*)(?:\"|\Z)|([^\s,'\"\[\]]+)")  # of a list
 
 
 class TaggedColumns(NamedTuple):
@@ -98,16 +98,30 @@ def _of_words(rows: Iterator[tuple[int, list[str]]], problems: Problems) -> Iter
 
 def _of_texts(rows: Iterator[tuple[int, list[str]]], problems: Problems) -> Iterator[TaggedRow]:
     for line, (text, tags) in rows:
-        words, labels = listed(text), listed(tags)
+        words, labels = listed(text), listed(tags, labels=True)
         if len(words) != len(labels):
             problems.add(line, f"expected a label for each word; got {len(words)} words and {len(labels)} labels.")
         else:
             yield TaggedRow(line, words, labels)
 
 
-def listed(cell: str) -> list[str]:
-    """The items of a cell: what stands between spaces, or in a list as Python and NumPy write them."""
+def listed(cell: str, labels: bool = False) -> list[str]:
+    """The items of a cell: what stands between spaces, or in a list as Python and NumPy write them.
+
+    labels: whether they are labels, of which none looks like a list, as a word such as [UNK] does.
+    """
     text = cell.strip()
-    if not (text.startswith("[") and text.endswith("]") and ("'" in text or '"' in text or "," in text)):
+    is_list = text.startswith("[") and text.endswith("]")
+    if not is_list or not (labels or text == "[]" or re.search("['\",]", text)):
         return text.split()
-    return [re.sub(r"\\(.)", r"\1", next(filter(None, each), "")) for each in ITEM.findall(text[1:-1])]
+    return [_unescaped(next(filter(None, each), "")) for each in ITEM.findall(text[1:-1])]
+
+
+def _unescaped(item: str) -> str:
+    """With what a backslash stands for, as in Python."""
+    if "\\" not in item:
+        return item
+    try:
+        return item.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError:
+        return item

@@ -22,6 +22,17 @@
   T.cutsBetween = (layers, queries, keys) =>
     layers.flatMap(({ name }) => queries.flatMap((query) => keys.map((key) => ({ name, query, key }))));
 
+  const MOST = 400; // characters of a text, so that a page answers at once
+  const problem = T.html("p", { class: "error", role: "alert", id: "problem-text", hidden: true });
+
+  /** What is wrong with the text that is typed; "" where it can be read, or the page has none. */
+  function wrongText() {
+    if (!T.stop.keeps?.text) return "";
+    const { text } = T.state();
+    if (!text.trim()) return T.say("site.empty");
+    return text.length > MOST ? T.say("site.long", { most: MOST }) : "";
+  }
+
   let drawn = 0;
   /** Draws the stop from the state. The area's data-drawn counts, for whoever waits for it. */
   T.redraw = async () => {
@@ -31,8 +42,11 @@
     place("language").hash = location.hash;
     const mine = ++drawn;
     const area = place("stop");
+    const wrong = wrongText();
+    T.fill(problem, wrong);
+    problem.hidden = !wrong;
     try {
-      await T.keepingFocus(() => T.stop.draw(area));
+      if (!wrong) await T.keepingFocus(() => T.stop.draw(area));
     } catch (error) {
       console.error(error);
       T.fill(area, T.html("p", { class: "error", role: "alert" }, error.message));
@@ -59,6 +73,9 @@
   document.addEventListener("DOMContentLoaded", () => {
     Object.assign(T.texts[T.language()], JSON.parse(place("says").textContent));
     T.remember(T.stop.keeps ?? {});
+    place("stop").before(problem);
+    if (wrongText()) T.settle({ text: T.stop.keeps.text }); // a link with a text that cannot be read
+    document.querySelector(".stops [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     place("theme").addEventListener("click", () => T.go({ theme: T.dark() ? "light" : "dark" }, true));
     if (place("question")) ask(place("question"));
     T.onChange(T.redraw);

@@ -176,7 +176,9 @@
     const alike = found.heads.filter((each) => each.name === one.name).map(keyOf);
     return [
       button("switch", T.say(off.has(key) ? "heads.on" : "heads.off"), () => put([key], !off.has(key))),
-      button("alike", T.say("heads.alike", { count: alike.length, name: says(one.name) }), () => put(alike, true), off.has(key)),
+      alike.length > 1 &&
+        !off.has(key) &&
+        button("alike", T.say("heads.alike", { count: alike.length, name: says(one.name) }), () => put(alike, true)),
       button("everything", T.say("heads.everything", { count: found.heads.length }), () => put(found.heads.map(keyOf), true)),
       button("restore", T.say("heads.restore"), () => set({ off: "" }), !off.size),
     ];

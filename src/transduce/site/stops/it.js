@@ -100,14 +100,21 @@
     T.fill(parts.play, T.say(stop ? "it.pause" : "it.play"));
     const cut = cutOf(state);
     parts.mend.hidden = !cut.size;
-    if (!state.text.trim()) return;
     shown = looked(state.text, cut);
     const { found, whole, words, query, weights } = shown;
     T.fill(parts.output, marked(found.nbest[0].text));
     const texts = words.map((word) => word.text);
     const word = texts[Math.max(0, query)];
     parts.fan.show({ words: texts, query: Math.max(0, query), weights, cut, label: T.say("it.label", { word }) });
-    T.fill(parts.hint, query < 0 ? T.say("it.none") : cut.size ? T.say("it.cut", { before: whole.nbest[0].text }) : T.say("it.click"));
+    T.fill(parts.hint, hint(shown, cut));
+  }
+
+  function hint({ found, whole, words, query }, cut) {
+    const [now, before] = [found, whole].map(({ nbest }) => nbest[0].text);
+    if (cut.size) return now === before ? T.say("it.cut.same") : T.say("it.cut", { before });
+    const strange = words.filter(({ text, tokens }) => tokens.length > 1 && /^\p{L}+$/u.test(text)).map(({ text }) => text);
+    if (strange.length) return T.say("it.words", { words: strange.join(", ") });
+    return T.say(query < 0 ? "it.none" : "it.click");
   }
 
   /** French with its pronoun marked. */

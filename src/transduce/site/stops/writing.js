@@ -223,7 +223,7 @@
       T.html("h2", {}, label),
       T.html("p", {}, T.say("writing.panel.why")),
       T.html("div", { class: "chips", role: "group", "aria-label": label }, [...ids, ...other].map(chip)),
-      T.html("p", { id: "followed", role: "status" }, swap ? followed(state) : T.say("writing.try")),
+      T.html("p", { id: "followed", role: "status" }, swap ? followed(state) : /^▁?il$/.test(says) && T.say("writing.try")),
       swap && T.html("button", { type: "button", id: "mend", on: { click: () => go({ said: "" }) } }, T.say("writing.mend")),
     );
   }

@@ -3,6 +3,7 @@
 (function (T) {
   const E = (T.engine ??= {});
   const ALTERNATIVES = 10;
+  const MOST_BEAM = 64;
   const TASKS = ["translation", "language_modelling"];
   const STEPWISE = ["beam", "greedy", "sample"];
   const READ = ["method", "beam", "nbest", "length_rule", "alpha", "max_length_factor", "max_length_offset"];
@@ -246,6 +247,7 @@
     if (!methods.includes(method)) throw new E.Unsupported(`search.method = "${method}"`);
     for (const [key, idle] of Object.entries(IDLE))
       if ((settings[key] ?? idle) !== idle) throw new E.Unsupported(`search.${key} = ${settings[key]}`);
+    if (settings.beam > MOST_BEAM) throw new E.Unsupported(`search.beam = ${settings.beam}`);
     const read = READ.filter((key) => settings[key] !== undefined).map((key) => [key, settings[key]]);
     return { beam: 5, ...Object.fromEntries(read), method };
   }

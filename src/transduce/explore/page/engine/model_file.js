@@ -28,10 +28,13 @@
   E.readModelFile = (buffer) => {
     const [header, start] = headerOf(buffer);
     const weights = {};
+    let left = buffer.byteLength - start; // bytes, of which each is of one weight
     for (const [name, { dtype, shape, data_offsets }] of Object.entries(header)) {
       if (name === "__metadata__") continue;
       if (!(dtype in READ)) throw new E.Unsupported(`weight ${name}: stored as ${dtype}`);
       const [from, to] = data_offsets;
+      left -= to - from;
+      if (!(from >= 0 && to >= from && left >= 0)) throw new Error(`weight ${name}: its bytes are not all in the file.`);
       weights[name] = { shape, data: READ[dtype](buffer, start + from, start + to) };
       if (weights[name].data.length !== shape.reduce((product, size) => product * size, 1))
         throw new Error(`weight ${name}: ${weights[name].data.length} numbers do not fit its shape ${shape}.`);
