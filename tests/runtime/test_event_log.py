@@ -117,7 +117,7 @@ def test_what_is_watched_of_a_training(tiny_run: Path) -> None:
     assert len(shown) == 2
     assert set(shown[0]) == {"source", "output", "reference"}
     assert trained(tiny_run, found["size"])["events"] == []
-    assert trained(tiny_run.parent) == {"events": [], "finished": False, "size": 0}
+    assert trained(tiny_run.parent) == {"events": [], "finished": False, "stopped": False, "size": 0}
 
 
 def test_a_line_that_no_training_wrote_is_left_out(tmp_path: Path) -> None:
