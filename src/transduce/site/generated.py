@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from transduce.core.atomic import write_text
 
 
-class Scene(NamedTuple):
+class Sighting(NamedTuple):
     """What is done to what: tools go with the verb, parts with the object."""
 
     verbs: tuple[str, ...]
@@ -23,19 +23,19 @@ class Scene(NamedTuple):
 
 
 SCENES = (
-    Scene(
+    Sighting(
         ("saw", "watched", "spotted"),
         ("man", "boy", "sailor", "doctor", "painter", "neighbour", "king"),
         ("telescope", "camera", "binoculars", "lens"),
         ("beard", "hat", "scarf", "umbrella", "moustache"),
     ),
-    Scene(
+    Sighting(
         ("ate", "tasted", "finished"),
         ("soup", "rice", "salad", "pasta", "cake", "pie"),
         ("spoon", "fork", "chopsticks", "knife"),
         ("onions", "cheese", "cherries", "beans", "nuts"),
     ),
-    Scene(
+    Sighting(
         ("opened", "mended", "broke"),
         ("door", "box", "chest", "cupboard", "window"),
         ("hammer", "key", "wrench", "screwdriver"),
