@@ -137,6 +137,7 @@ def _example(command: _Command, model: Loaded, several: bool) -> Example:
         "/v1/predict": {"texts": [text], "scores": True},
         "/v1/generate": {"text": text, "temperature": 0.8},
         "/v1/explore/steps": {"text": text, "name": _attending(model), "query": 0},
+        "/v1/explore/why": {"text": text, "other": text},
         "/v1/explore/training": {},
     }
     return command.json(model.name, {**bodies.get(path, {"text": text}), **chosen})
@@ -144,6 +145,8 @@ def _example(command: _Command, model: Loaded, several: bool) -> Example:
 
 def _is_for(path: str, model: Loaded, runs: set[str]) -> bool:
     """Whether a route is for a model. runs: the names of models whose training is known."""
+    if path == "/v1/explore/why":
+        return model.translates
     kind, served = model.served.kind, model.served
     known = {
         "/translate": model.is_translator,
