@@ -145,8 +145,6 @@ def _example(command: _Command, model: Loaded, several: bool) -> Example:
 
 def _is_for(path: str, model: Loaded, runs: set[str]) -> bool:
     """Whether a route is for a model. runs: the names of models whose training is known."""
-    if path == "/v1/explore/why":
-        return model.translates
     kind, served = model.served.kind, model.served
     known = {
         "/translate": model.is_translator,
@@ -157,6 +155,7 @@ def _is_for(path: str, model: Loaded, runs: set[str]) -> bool:
         "/v1/predict": not served.accepts_audio,
         "/v1/explore/predict": served.attends and not served.accepts_audio,
         "/v1/explore/training": model.name in runs,
+        "/v1/explore/why": model.is_translator and served.attends,
         TRANSCRIPTIONS: served.accepts_audio,
     }
     if path in known:
