@@ -22,7 +22,7 @@ help:
 	@echo "make check   lint and types"
 	@echo "make docs    check links, code and notebooks of the documentation"
 	@echo "make site-recordings   train small models of other tasks, and record what they say for the site"
-	@echo "make site    write the notes as pages that one can touch, and the documentation, to site/; open site/index.html"
+	@echo "make site    write interactive pages about attention, and the documentation, to site/; open site/index.html"
 	@echo "make screens take the pictures of the explorer in docs/images anew"
 	@echo "make format  let ruff lay out the code"
 	@echo "make wheels  a wheel for this processor and the sources, in dist/; make bare-install tries the wheel"
@@ -74,7 +74,7 @@ mutants: $(STAMP)
 docs: $(STAMP)
 	$(PYTEST) tests/test_docs.py tests/test_readme_zh.py tests/test_mechanisms.py tests/test_notebooks.py tests/test_docs_site.py tests/api/test_public_names.py
 
-# The notes as pages, whose model is that of the demo, trained where it is missing; and the documentation, which needs the
+# Interactive pages, whose model is that of the demo, trained where it is missing; and the documentation, which needs the
 # extra `docs`, whatever EXTRAS are.
 SITE ?= site
 site: $(VENV)/.installed-docs

@@ -37,15 +37,12 @@ from transduce.data.files import text_lines
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.explore.exploration import explore
 from transduce.explore.live import in_int8
-from transduce.explore.page_file import FOLDER
+from transduce.explore.page_file import FOLDER, scripts
 from transduce.inference.sentences import sentences
 from transduce.pipeline.outline import make_model, make_task
 from transduce.pipeline.pipeline import Pipeline
 from transduce.recipe.recipe import parse_recipe
 
-SCRIPTS = ["unsupported", "unicode", "patterns", "pieces", "tokenizer", "column", "model_file", "numbers", "positions"]
-SCRIPTS += ["weights", "attention", "transformer", "recurrent_cells", "recurrent", "ctc", "model", "random", "search"]
-SCRIPTS += ["sides", "splitting", "explorer"]
 STORED: dict[str, Callable[[Mapping[str, Tensor]], dict[str, Tensor]]] = {
     "fp32": dict,
     "fp16": lambda weights: {name: each.half() for name, each in weights.items()},
@@ -189,8 +186,8 @@ def with_engine(page: Page) -> None:
     """The engine, and what it takes of the page, in an empty page."""
     page.goto("about:blank")
     page.add_script_tag(content="window.Transduce = {};")
-    for name in ("words", "weights", *(f"engine/{script}" for script in SCRIPTS)):
-        page.add_script_tag(content=(FOLDER / f"{name}.js").read_text(encoding="utf-8"))
+    for name in ("words.js", "weights.js", *scripts("engine/")):
+        page.add_script_tag(content=(FOLDER / name).read_text(encoding="utf-8"))
 
 
 def told(page: Page, each: Asked) -> None:

@@ -65,8 +65,8 @@ def languages() -> list[Language]:
     english |= {"README.md": "index", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog"}
     chinese = {"README.zh-CN.md": "index", "docs/guide.zh-CN.md": "guide", "docs/terms.md": "terms"}
     return [
-        Language("en", "docs", english, GROUPS, "Explanations you can touch", "Open the interactive page"),
-        Language("zh", "docs/zh", chinese, {"入门": ["guide", "terms"]}, "可以动手的讲解", "打开可以动手的页面"),
+        Language("en", "docs", english, GROUPS, "Interactive pages", "Open the interactive page"),
+        Language("zh", "docs/zh", chinese, {"入门": ["guide", "terms"]}, "交互式讲义", "打开交互式页面"),
     ]
 
 

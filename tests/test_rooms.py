@@ -46,7 +46,7 @@ ROOMS = [
     "distillation",
     "compare",
     "api",  # `transduce.train`, `transduce.evaluate`
-    "site",  # the notes as pages that one can touch
+    "site",  # interactive pages about attention
     "__init__",
     "cli",
     "__main__",

@@ -16,12 +16,10 @@ from random_models import _pipeline as pipeline_of
 from random_models import model_file, translator
 from transduce.core.model_file import lasting_tensors, save_model_file
 from transduce.core.padded import Padded
-from transduce.explore.page_file import FOLDER
+from transduce.explore.page_file import FOLDER, scripts
 from transduce.interpret.layers import one_pass
 from transduce.pipeline.pipeline import Pipeline
 
-PARTS = ["unsupported", "model_file", "numbers", "positions", "weights", "attention", "transformer"]
-PARTS += ["recurrent_cells", "recurrent", "ctc", "model", "random", "search"]
 SIZES = {"d_model": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "tied": "none", "feed_forward": 24}
 TEXTS = ("ba de fi go ku", "ga", "du ba ba ti ne ka du ga ba")
 LLAMA3 = {"kind": "llama3", "factor": 4.0, "original_length": 64}
@@ -97,8 +95,8 @@ def page(browser: Browser) -> Iterator[Page]:
     """A blank page with the engine in it."""
     opened = browser.new_page()
     opened.add_script_tag(content="window.Transduce = {}; window.problems = [];")
-    for part in PARTS:
-        opened.add_script_tag(content=(FOLDER / "engine" / f"{part}.js").read_text(encoding="utf-8"))
+    for name in scripts("engine/"):
+        opened.add_script_tag(content=(FOLDER / name).read_text(encoding="utf-8"))
     yield opened
     opened.close()
 

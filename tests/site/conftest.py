@@ -1,4 +1,4 @@
-"""The pages of the notes, built with the demo's own model, opened as files in a browser without a network."""
+"""The interactive pages, built with the demo's own model, opened as files in a browser without a network."""
 
 import os
 from collections.abc import Callable, Iterator

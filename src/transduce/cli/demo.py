@@ -199,11 +199,11 @@ def _save_figure(console: "Console", path: Path, head: "Head", pair: list["Look"
 
 
 def _build_site(console: "Console", pipeline: "Pipeline", folder: Path) -> None:
-    """The pages of the notes with this very model, for whoever has a browser."""
+    """The interactive pages, with this very model in them."""
     from transduce.core.errors import InputError
     from transduce.site.build import build
 
-    _heading(console, "The notes, to touch")
+    _heading(console, "Interactive pages about attention")
     try:
         build(folder, pipeline)
     except InputError as error:

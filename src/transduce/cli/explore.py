@@ -42,10 +42,10 @@ def explore(
 
         transduce explore runs/my
 
-    The server answers only this machine. Without a model it shows the notes: pages about attention that one can touch.
+    The server answers only this machine. Without a model it opens interactive pages about attention.
     """
     if not models and not (run or file or text):
-        _notes(port, browser)
+        _pages(port, browser)
         return
     _check(run, file, text or [])
     with needed("exploring"):
@@ -94,12 +94,12 @@ def _write(models: "Models", file: Path, texts: list[str]) -> None:
         tell(f"{name} runs in the page, in int8 ({human_size(len(model))} of it): it answers new texts, too.")
 
 
-def _notes(port: int, browser: bool) -> None:
-    """The notes as pages; their model is trained first where that was never done."""
+def _pages(port: int, browser: bool) -> None:
+    """The interactive pages; their model is trained first where that was never done."""
     from transduce.runtime.console import make_console
     from transduce.site.on_call import pages, serve
 
-    serve(pages(make_console()), port, partial(_ready, browser, "The notes", ""))
+    serve(pages(make_console()), port, partial(_ready, browser, "Interactive pages", ""))
 
 
 def _ready(browser: bool, what: str, path: str, address: str) -> None:

@@ -7,6 +7,7 @@ The page reads the model file as it is, but for its matrices, of which each row 
 
 import base64
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
@@ -31,13 +32,18 @@ def live(pipeline: Pipeline) -> str | None:
     runs = table["model"]["kind"] in KINDS and table["task"]["kind"] in TASKS
     if not runs or isinstance(pipeline, EnsemblePipeline) or sum(each.numel() for each in weights.values()) > MOST:
         return None
+    return base64.b64encode(stored_model(pipeline, in_int8)).decode()
+
+
+def stored_model(pipeline: Pipeline, store: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> bytes:
+    """The model file with its weights as `store` gives them, and without what only training wants."""
     tokenizers, columns = pack(pipeline.task.columns)
-    provenance = {"sentences": {"single": pipeline.splits("auto")}}
-    file = ModelFile(in_int8(weights), table, tokenizers, provenance, {}, columns=columns)
+    weights = store(lasting_tensors(pipeline.model))
+    file = ModelFile(weights, pipeline.recipe.to_table(), tokenizers, {}, {}, columns=columns)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / NAME
         save_model_file(path, file)
-        return base64.b64encode(path.read_bytes()).decode()
+        return path.read_bytes()
 
 
 def in_int8(weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -101,9 +101,8 @@ def index_page(language: str, docs: bool) -> str:
 
 def explorer_scripts() -> dict[str, list[str]]:
     """The explorer's scripts by the asset that holds them, in the order of its own page."""
-    names = re.findall(r'script\("([^"]+)"\)', (page_file.FOLDER / "index.html.jinja").read_text(encoding="utf-8"))
     found: dict[str, list[str]] = {asset: [] for asset in ASSETS}
-    for name in names:
+    for name in page_file.scripts():
         found[next(asset for asset, pattern in ASSETS.items() if re.match(pattern, name))].append(name)
     del found[""]
     return found

@@ -8,18 +8,17 @@ missing. Data are generated, or lie in the folders that the recipes name, under 
 import base64
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from transduce.core.atomic import write_text
 from transduce.core.errors import InputError
-from transduce.core.model_file import NAME, ModelFile, lasting_tensors, save_model_file
-from transduce.data.columns.packed import pack
 from transduce.explore.exploration import explore
+from transduce.explore.live import stored_model
 from transduce.pipeline.pipeline import Pipeline, load
 from transduce.recipe.recipe import load_recipe
 from transduce.runtime.console import make_console
@@ -145,7 +144,7 @@ def recording(name: str, pipeline: Pipeline, report: dict[str, Any]) -> dict[str
     """What the page is given of a task."""
     found = {"name": name, "record": record(name, report)}
     if name == "memory":
-        return {**found, "model": base64.b64encode(halved(pipeline)).decode()}
+        return {**found, "model": base64.b64encode(stored_model(pipeline, halved)).decode()}
     return {**found, "examples": [slim(name, explore(pipeline, text, name)) for text in RECORDED[name].texts]}
 
 
@@ -169,14 +168,9 @@ def record(name: str, report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def halved(pipeline: Pipeline) -> bytes:
-    """The model file, its numbers in fp16."""
-    tokenizers, columns = pack(pipeline.task.columns)
-    weights = {key: each.half() for key, each in lasting_tensors(pipeline.model).items()}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / NAME
-        save_model_file(path, ModelFile(weights, pipeline.recipe.to_table(), tokenizers, {}, {}, columns=columns))
-        return path.read_bytes()
+def halved(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same in fp16."""
+    return {name: each.half() for name, each in weights.items()}
 
 
 def slim(name: str, found: dict[str, Any]) -> dict[str, Any]:

@@ -258,21 +258,16 @@
     const wrong = answer.flatMap((each, i) => each.map((bit, k) => (bit === rows[i][k] ? 0 : 1))).reduce((sum, each) => sum + each, 0);
     const change = (next) => T.go({ bits: written(next) }, true);
     const random = (count) => T.range(count).map(() => T.range(BITS).map(() => (Math.random() < 0.5 ? 0 : 1)));
-    const slider = T.html("input", {
-      type: "range",
-      id: "length",
-      min: 1,
-      max: MOST,
-      value: rows.length,
-      "aria-valuetext": T.say("beyond-text.vectors", { count: rows.length }),
-      on: { input: ({ target }) => change([...rows, ...random(MOST)].slice(0, Number(target.value))) },
-    });
+    const show = (count) => T.say("beyond-text.vectors", { count });
+    const resized = (count) => change([...rows, ...random(MOST)].slice(0, count));
+    const range = { min: 1, max: MOST, step: 1, value: rows.length };
+    const length = T.slider({ id: "length", label: T.say("beyond-text.length"), ...range, show, change: resized });
     T.fill(
       now,
       T.html(
         "div",
         { class: "sliders" },
-        T.html("label", { class: "slider" }, T.html("span", {}, T.say("beyond-text.length")), slider, T.html("output", { for: "length" }, T.say("beyond-text.vectors", { count: rows.length }))),
+        length.node,
         T.html("button", { type: "button", class: "quiet", id: "random", on: { click: () => change(random(rows.length)) } }, T.say("beyond-text.random")),
       ),
       T.html("p", { class: "caption" }, T.say("beyond-text.toggle")),

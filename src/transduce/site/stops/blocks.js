@@ -1,15 +1,12 @@
 /* One block, six blocks: the whole model at a glance, what each part of a block adds, and the pronoun after each block. */
 "use strict";
 (function (T) {
-  const SENTENCE = (adjective) => `The animal didn't cross the street because it was too ${adjective}.`;
-  const ADJECTIVES = ["tired", "wide"];
-  const PRONOUN = /\b(?:it|they)\b/i;
-  const FRENCH = /((?<![\p{L}])(?:ils?|elles?)(?![\p{L}]))/iu;
+  const { sub } = T.equationParts;
   let parts = null; // what is drawn once, and then told again
   let scene = null; // what was computed last
 
   T.stop = {
-    keeps: { text: SENTENCE("tired"), blocks: "", word: "" }, // blocks: how many act, empty: all; word: whose state is shown
+    keeps: { text: T.sentence("tired"), blocks: "", word: "" }, // blocks: how many act, empty: all; word: whose state is shown
     draw(area) {
       if (!parts || !area.contains(parts.box)) begin(area);
       scene = computed(T.state());
@@ -36,7 +33,7 @@
     const blocks = T.place(state.blocks, all() + 1, all());
     const whole = T.explored(text);
     const words = T.axis(whole, "source", whole.source.tokens.length, "words");
-    const it = words.findIndex((word) => PRONOUN.test(word.text));
+    const it = T.pronounIn(words);
     const pronoun = T.pronounOf(whole);
     const odds = pronoun && T.range(all() + 1).map((count) => T.pronounOdds(text, pronoun, only(count)));
     return { text, blocks, whole, words, pronoun, odds, word: T.place(state.word, words.length, Math.max(0, it)), found: T.explored(text, { changes: only(blocks) }) };
@@ -44,16 +41,15 @@
 
   function show(state) {
     if (document.activeElement !== parts.box) parts.box.value = state.text;
-    T.fill(parts.output, marked(scene.found.nbest[0].text));
-    T.fill(parts.controls, T.html("div", { class: "controls" }, ADJECTIVES.map(say), counts(), restore()));
+    T.fill(parts.output, T.marked(scene.found.nbest[0].text));
+    T.fill(parts.controls, T.html("div", { class: "controls" }, T.ADJECTIVES.map(say), counts(), restore()));
     T.fill(parts.model, modelFigure());
     T.fill(parts.lens, scene.pronoun ? lensFigure() : T.html("p", { class: "hint", id: "none" }, T.say("blocks.none")));
     T.fill(parts.inside, insideFigure(), sum());
   }
 
-  const marked = (text) => text.split(FRENCH).map((part, i) => (i % 2 ? T.html("mark", {}, part) : part));
   const quiet = (id, text, act, more = {}) => T.html("button", { type: "button", class: "quiet", id, ...more, on: { click: act } }, text);
-  const say = (adjective) => quiet(adjective, adjective, () => go({ text: SENTENCE(adjective), word: "" }), { lang: "en" });
+  const say = (adjective) => quiet(adjective, adjective, () => go({ text: T.sentence(adjective), word: "" }), { lang: "en" });
   const restore = () => scene.blocks < all() && quiet("mend", T.say("blocks.mend", { count: all() }), () => go({ blocks: "" }));
   const choose = (count) => go({ blocks: count === all() ? "" : count });
 
@@ -284,7 +280,7 @@
     const adds = (sum_, of, part_) => [bold(sum_), "=", bold(of), "+", part_, "(", "norm", "(", bold(of), ")", ")"];
     return [
       T.mathLine(T.say("blocks.formula"), ...adds("y", "x", "attention"), ",", T.math("mspace", { width: "1em" }), ...adds("z", "y", "FFN")),
-      T.mathLine(T.say("blocks.sum"), T.below("z", ["1"]), "=", ...numbers),
+      T.mathLine(T.say("blocks.sum"), sub("z", ["1"]), "=", ...numbers),
     ];
   }
 })(window.Transduce);

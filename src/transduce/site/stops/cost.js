@@ -57,7 +57,7 @@
   T.stop = {
     keeps: { n: "64", d: "128", k: "3", stack: "plain", kernel: "edge", sharp: "0.5", signal: SIGNAL },
     draw(area) {
-      if (!parts || !area.contains(parts.n)) begin(area);
+      if (!parts || !area.contains(parts.told)) begin(area);
       show();
     },
   };
@@ -68,31 +68,24 @@
     return { n: bounded(n, 2, 65536, 64), d: bounded(d, 8, 4096, 128), k: bounded(k, 2, 15, 3), stack };
   }
 
-  /** A slider over powers of two, or whole numbers; its number stands beside it. */
-  function slider(name, { least, most, step, to, from }) {
-    const told = T.html("output", { for: name, id: `${name}-told` });
-    const set = () => T.go({ [name]: to(Number(node.value)) }, true);
-    const node = T.html("input", { type: "range", id: name, min: least, max: most, step, on: { input: set } });
-    const tell = (value, said) => {
-      if (document.activeElement !== node) node.value = String(from(value));
-      node.setAttribute("aria-valuetext", said);
-      T.fill(told, said);
-    };
-    return { node: T.html("label", { class: "slider" }, T.html("span", {}, T.say(`cost.${name}`)), node, told), input: node, tell };
-  }
+  /** A slider of what the link keeps under `id`. to: its place as the number, from: the number as its place. */
+  const slider = (id, { to = (place) => place, from = (value) => value, show = T.whole, ...range }) => {
+    const change = (place) => T.go({ [id]: to(place) }, true);
+    const made = T.slider({ id, label: T.say(`cost.${id}`), ...range, value: range.min, show: (place) => show(to(place)), change });
+    return { node: made.node, set: (value) => made.set(from(value)) };
+  };
 
   function begin(area) {
     const power = { to: (v) => Math.round(2 ** v), from: (v) => Math.log2(v) };
     parts = {
-      length: slider("n", { least: 1, most: 16, step: 0.25, ...power }),
-      width: slider("d", { least: 3, most: 12, step: 1, ...power }),
-      kernel: slider("k", { least: 2, most: 15, step: 1, to: (v) => v, from: (v) => v }),
-      sharp: slider("sharp", { least: 0, most: 4, step: 0.1, to: (v) => v, from: (v) => v }),
+      length: slider("n", { min: 1, max: 16, step: 0.25, ...power, show: (n) => T.say("cost.words", { n: T.whole(n) }) }),
+      width: slider("d", { min: 3, max: 12, step: 1, ...power }),
+      kernel: slider("k", { min: 2, max: 15, step: 1 }),
+      sharp: slider("sharp", { min: 0, max: 4, step: 0.1, show: T.short }),
       text: T.html("input", { class: "typed", id: "own", spellcheck: "false", placeholder: T.say("cost.own.example"), on: { input: counted } }),
       told: T.html("div", { class: "stack" }),
       kin: T.html("div", { class: "stack" }),
     };
-    parts.n = parts.length.input;
     T.fill(
       area,
       T.html("label", { class: "field" }, T.html("span", {}, T.say("cost.own")), parts.text),
@@ -113,9 +106,9 @@
 
   function show() {
     const now = settings();
-    parts.length.tell(now.n, T.say("cost.words", { n: T.whole(now.n) }));
-    parts.width.tell(now.d, T.whole(now.d));
-    parts.kernel.tell(now.k, T.whole(now.k));
+    parts.length.set(now.n);
+    parts.width.set(now.d);
+    parts.kernel.set(now.k);
     const found = costs(now);
     T.fill(parts.told, paths(parts.told, now, found), bars(parts.told, now, found), measured(parts.told, now));
     showKin();
@@ -348,7 +341,7 @@
     const name = state.kernel in KERNELS ? state.kernel : "edge";
     const [kernel, signal] = [KERNELS[name], signalOf(state.signal)];
     const found = convolved(signal, kernel, sharp);
-    parts.sharp.tell(sharp, T.short(sharp));
+    parts.sharp.set(sharp);
     T.fill(parts.kin, headsFigure(parts.kin, found, kernel), signalFigure(parts.kin, { signal, kernel, name, found }));
   }
 

@@ -1,17 +1,14 @@
 /* Does attention explain? Cuts inside the softmax, by word, layer and head; and what each of them did to the pronoun. */
 "use strict";
 (function (T) {
-  const SENTENCE = (adjective) => `The animal didn't cross the street because it was too ${adjective}.`;
-  const ADJECTIVES = ["tired", "wide"];
-  const PRONOUN = /\b(?:it|they)\b/i;
-  const FRENCH = /((?<![\p{L}])(?:ils?|elles?)(?![\p{L}]))/iu;
+  const { fraction } = T.equationParts;
   const MOST_TRIED = 12;
   let parts = null; // what is drawn once, and then told again
   let scene = null; // what was computed last
 
   T.stop = {
     // cut: places of words, with - between; layer, head: where they are cut, from 0, empty: in all; tried: earlier cuts
-    keeps: { text: SENTENCE("tired"), cut: "", layer: "", head: "", tried: "", measured: "" },
+    keeps: { text: T.sentence("tired"), cut: "", layer: "", head: "", tried: "", measured: "" },
     draw(area) {
       if (!parts || !area.contains(parts.output)) begin(area);
       scene = computed(T.state());
@@ -64,7 +61,7 @@
   function computed(state) {
     const whole = T.explored(state.text);
     const words = T.axis(whole, "source", whole.source.tokens.length, "words");
-    const query = words.findIndex((word) => PRONOUN.test(word.text));
+    const query = T.pronounIn(words);
     const pronoun = query < 0 ? null : T.pronounOf(whole);
     const at = { text: state.text, whole, words, query, pronoun, layers: T.layersOf(whole, "encoder") };
     const changes = changesOf(at, state);
@@ -82,7 +79,7 @@
 
   function show(state) {
     if (document.activeElement !== parts.box) parts.box.value = state.text;
-    T.fill(parts.output, marked(scene.found.nbest[0].text));
+    T.fill(parts.output, T.marked(scene.found.nbest[0].text));
     T.fill(parts.controls, choosers(state));
     if (scene.query < 0 || !scene.pronoun) {
       T.fill(parts.look, T.html("p", { class: "hint", id: "none" }, T.say("explanation.none")));
@@ -93,9 +90,6 @@
     T.fill(parts.heads, headsFigures(state));
   }
 
-  /** French with its pronoun marked. */
-  const marked = (text) => text.split(FRENCH).map((part, i) => (i % 2 ? T.html("mark", {}, part) : part));
-
   const layerName = (layer) => T.say("explanation.layer", { number: Number(layer) + 1 });
   const headName = (head) => T.say("explanation.head", { number: Number(head) + 1 });
 
@@ -104,7 +98,7 @@
     const heads = [["", T.say("explanation.head.all")], ...T.range(settings().heads).map((i) => [i, headName(i)])];
     const quiet = (id, text, act, more = {}) => T.html("button", { type: "button", class: "quiet", id, ...more, on: { click: act } }, text);
     return [
-      ADJECTIVES.map((adjective) => quiet(adjective, adjective, () => go(fresh(SENTENCE(adjective))), { lang: "en" })),
+      T.ADJECTIVES.map((adjective) => quiet(adjective, adjective, () => go(fresh(T.sentence(adjective))), { lang: "en" })),
       T.select("cut-layer", T.say("explanation.in"), layers, state.layer, (layer) => go(trying({ layer }))),
       T.select("cut-head", T.say("explanation.and"), heads, state.head, (head) => go(trying({ head }))),
       state.cut && quiet("mend", T.say("explanation.mend"), () => go({ cut: "", layer: "", head: "" })),
@@ -239,7 +233,7 @@
   function difference({ odds }) {
     const [masculine, feminine] = scene.pronoun.words;
     const p = (word) => ["p", "(", word, ")"];
-    const ratio = T.fraction(p(masculine), p(feminine));
+    const ratio = fraction(p(masculine), p(feminine));
     return T.mathLine(T.say("explanation.equation"), "log", ratio, "=", odds[0], "−", "(", odds[1], ")", "=", odds[0] - odds[1]);
   }
 

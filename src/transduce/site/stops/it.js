@@ -1,16 +1,12 @@
 /* What does "it" mean? One adjective turns the attention of "it", and the French pronoun with it. */
 "use strict";
 (function (T) {
-  const SENTENCE = (adjective) => `The animal didn't cross the street because it was too ${adjective}.`;
-  const ADJECTIVES = ["tired", "wide"];
-  const PRONOUN = /\b(?:it|they)\b/i;
-  const FRENCH = /((?<![\p{L}])(?:ils?|elles?)(?![\p{L}]))/iu;
   const PAUSE = 2600;
   let parts = null; // what is drawn once, and then told again
   let stop = null; // ends the playing
 
   T.stop = {
-    keeps: { text: SENTENCE("tired") },
+    keeps: { text: T.sentence("tired") },
     draw(area) {
       if (!parts || !area.contains(parts.output)) {
         const first = parts === null;
@@ -34,7 +30,7 @@
     parts.mend = mend;
     T.fill(
       area,
-      T.html("div", { class: "controls" }, parts.play, ADJECTIVES.map(say), mend),
+      T.html("div", { class: "controls" }, parts.play, T.ADJECTIVES.map(say), mend),
       parts.box,
       parts.output,
       T.figure({
@@ -49,12 +45,12 @@
     );
   }
 
-  const say_ = (adjective) => T.go({ text: SENTENCE(adjective) }, true);
+  const say_ = (adjective) => T.go({ text: T.sentence(adjective) }, true);
   const headName = () => T.say("it.head", { layer: T.stored.head.layer + 1, head: T.stored.head.head + 1 });
 
   function play() {
-    let turn = ADJECTIVES.indexOf(T.state().text.split(" ").at(-1).replace(".", ""));
-    stop = T.playing(() => say_(ADJECTIVES[(turn = (turn + 1) % 2)]), PAUSE);
+    let turn = T.ADJECTIVES.indexOf(T.state().text.split(" ").at(-1).replace(".", ""));
+    stop = T.playing(() => say_(T.ADJECTIVES[(turn = (turn + 1) % 2)]), PAUSE);
     T.fill(parts.play, T.say("it.pause"));
   }
 
@@ -83,7 +79,7 @@
   function looked(text, cut) {
     const whole = T.explored(text);
     const words = T.axis(whole, "source", whole.source.tokens.length, "words");
-    const query = words.findIndex((word) => PRONOUN.test(word.text));
+    const query = T.pronounIn(words);
     const tokens = (places) => [...places].flatMap((place) => words[place]?.tokens ?? []);
     const layers = T.layersOf(whole, "encoder");
     const changes = query >= 0 && cut.size ? { cut: T.cutsBetween(layers, words[query].tokens, tokens(cut)) } : undefined;
@@ -102,7 +98,7 @@
     parts.mend.hidden = !cut.size;
     shown = looked(state.text, cut);
     const { found, whole, words, query, weights } = shown;
-    T.fill(parts.output, marked(found.nbest[0].text));
+    T.fill(parts.output, T.marked(found.nbest[0].text));
     const texts = words.map((word) => word.text);
     const word = texts[Math.max(0, query)];
     parts.fan.show({ words: texts, query: Math.max(0, query), weights, cut, label: T.say("it.label", { word }) });
@@ -116,9 +112,6 @@
     if (strange.length) return T.say("it.words", { words: strange.join(", ") });
     return T.say(query < 0 ? "it.none" : "it.click");
   }
-
-  /** French with its pronoun marked. */
-  const marked = (text) => text.split(FRENCH).map((part, i) => (i % 2 ? T.html("mark", {}, part) : part));
 
   const table = () => ({
     head: [T.say("it.word"), T.say("matrix.weight")],

@@ -1,6 +1,7 @@
 /* Searching: the notes' two tables, greedy, exhaustive and beam search over them, and the model's own beam. */
 "use strict";
 (function (T) {
+  const { fraction, sup } = T.equationParts;
   const E = T.engine;
   const SENTENCE = "The animal didn't cross the street because it was too good.";
   // What follows each prefix: p of A, B, C and the end; every other prefix is taken to be uniform.
@@ -36,22 +37,14 @@
 
   function begin(area) {
     parts = Object.fromEntries(["table", "beam", "ranking", "model"].map((name) => [name, T.html("div", { class: "stack" })]));
-    parts.width = slider("width", T.say("searching.width"), { min: 1, max: WIDEST, step: 1 }, (width) => go({ width, open: "" }));
-    parts.alpha = slider("alpha", "α", { min: 0, max: 1.5, step: 0.05 }, (alpha) => go({ alpha, open: "" }));
+    const width = { id: "width", label: T.say("searching.width"), min: 1, max: WIDEST, step: 1, value: 2, show: String };
+    const alpha = { id: "alpha", label: "α", min: 0, max: 1.5, step: 0.05, value: 0.75, show: String };
+    parts.width = T.slider({ ...width, change: (width) => go({ width, open: "" }) });
+    parts.alpha = T.slider({ ...alpha, change: (alpha) => go({ alpha, open: "" }) });
     parts.box = T.html("input", { class: "typed", id: "typed", lang: "en", spellcheck: "false", "aria-label": T.say("searching.sentence") });
     parts.box.addEventListener("input", () => parts.box.value.trim() && go({ text: parts.box.value, open: "" }));
     const settings = T.html("div", { class: "controls" }, parts.width.node, parts.alpha.node);
     T.fill(area, parts.table, settings, parts.beam, parts.ranking, T.html("h2", {}, T.say("searching.model")), parts.box, parts.model);
-  }
-
-  function slider(id, label, range, change) {
-    const told = T.html("output", { for: id });
-    const input = T.html("input", { type: "range", id, ...range, on: { input: () => change(input.value) } });
-    const set = (value) => {
-      if (input.value !== String(value)) input.value = String(value);
-      T.fill(told, String(value));
-    };
-    return { node: T.html("label", { class: "slider" }, label, input, told), set };
   }
 
   const numberIn = (text, least, most, otherwise) => {
@@ -235,8 +228,8 @@
 
   function score(path, alpha) {
     const total = Math.log(times(probabilities(path)));
-    const one = T.fraction(["1"], [T.above("L", ["α"])]);
-    const here = T.fraction(["1"], [T.above(path.length, [alpha])]);
+    const one = fraction(["1"], [sup("L", ["α"])]);
+    const here = fraction(["1"], [sup(path.length, [alpha])]);
     return T.mathLine(T.say("searching.score"), T.say("searching.score"), "(", spelled(path), ")", "=", one, "log", "p", "=", here, "(", total, ")", "=", E.normalised(total, path.length, { alpha }));
   }
 

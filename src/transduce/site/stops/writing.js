@@ -1,7 +1,7 @@
 /* Writing one token after the other: what the decoder reads, from its own words or from a teacher, and the causal mask. */
 "use strict";
 (function (T) {
-  const SENTENCE = "The animal didn't cross the street because it was too tired.";
+  const { sub } = T.equationParts;
   const CHARACTERS = [..."机器学习"];
   const MISTAKE = { at: 1, says: "气" };
   const BEGIN = "<BEGIN>",
@@ -15,7 +15,7 @@
   T.stop = {
     // step: how much of the notes' example is written, empty: all; fed: own or teacher; wrong: 1: with a mistake;
     // at: the place of the output in focus; said: at.id, the token that the reader makes the model say
-    keeps: { text: SENTENCE, step: "", fed: "own", wrong: "", at: "", said: "" },
+    keeps: { text: T.sentence("tired"), step: "", fed: "own", wrong: "", at: "", said: "" },
     draw(area) {
       const first = parts === null;
       if (first || !area.contains(parts.box)) begin(area);
@@ -307,7 +307,7 @@
   function sum() {
     const logs = scene.own.map(({ id, row }) => row[id]);
     const terms = logs.flatMap((value, t) => (t ? ["+", "(", value, ")"] : ["(", value, ")"]));
-    const bar = ["(", T.below("y", ["t"]), "|", T.below("y", ["<", "t"]), ",", "x", ")"];
+    const bar = ["(", sub("y", ["t"]), "|", sub("y", ["<", "t"]), ",", "x", ")"];
     const total = logs.reduce((all, value) => all + value, 0);
     return T.mathLine(T.say("writing.equation"), "log", "p", "(", "y", "|", "x", ")", "=", T.math("munder", {}, T.math("mo", {}, "∑"), T.math("mi", {}, "t")), "log", "p", ...bar, "=", ...terms, "=", total);
   }

@@ -1,12 +1,10 @@
 /* One word that asks, in one head: a sentence to type, its tokens to choose from, shaded by what they weigh. */
 "use strict";
 (function (T) {
-  const SENTENCE = "The animal didn't cross the street because it was too tired.";
-
   /** What the link keeps of it: the head of the first page. query "" = "it", or the first token. */
   T.askingKeeps = () => {
     const { layer, head } = T.stored.head;
-    return { text: SENTENCE, layer: String(layer), head: String(head), query: "" };
+    return { text: T.sentence("tired"), layer: String(layer), head: String(head), query: "" };
   };
 
   const settings = () => T.demo().model.settings;
@@ -81,36 +79,6 @@
     });
   }
 
-  /** A slider with its number. show(value) -> text. */
-  T.slider = ({ id, label, min, max, step, value, show, change }) => {
-    const told = T.html("output", { for: id }, show(value));
-    const input = T.html("input", { type: "range", id, min, max, step, value: String(value) });
-    input.setAttribute("aria-valuetext", show(value));
-    input.addEventListener("input", () => change(Number(input.value)));
-    const set = (now) => {
-      if (document.activeElement !== input || Number(input.value) !== now) input.value = String(now);
-      T.fill(told, show(now));
-      input.setAttribute("aria-valuetext", show(now));
-    };
-    return { node: T.html("label", { class: "slider" }, label, input, told), set };
-  };
-
   /** A share as per cent, also one of more than the whole. */
   T.ratio = (value) => (value > 0.9995 ? `${T.whole(Math.round(100 * value))}%` : T.percent(value));
-
-  /** A formula of rows: numbers, and text in between. */
-  T.equation = (...parts) => T.math("math", { display: "block", class: "formula" }, T.math("mrow", {}, parts));
-  T.equationParts = {
-    i: (text) => T.math("mi", {}, text),
-    b: (text) => T.math("mi", { mathvariant: "bold-italic" }, text),
-    o: (text) => T.math("mo", {}, text),
-    n: (value) => T.math("mn", {}, typeof value !== "number" ? value : value < 0 ? `(${T.short(value)})` : T.short(value)),
-    subsup: (base, below, above) => T.math("msubsup", {}, base, below, above),
-    sub: (base, below) => T.math("msub", {}, base, below),
-    sup: (base, above) => T.math("msup", {}, base, above),
-    sum: (below) => T.math("munder", {}, T.math("mo", {}, "∑"), below),
-  };
-
-  T.formulaBox = (label, ...content) =>
-    T.html("div", { class: "formula-box", tabindex: "0", role: "group", "aria-label": label }, content);
 })(window.Transduce);
