@@ -80,3 +80,22 @@ def test_a_sentence_without_a_pronoun_is_said_to_have_none(opened):
     page = opened("it")
     page.fill("#typed", "The dog is old.")
     assert "no “it”" in page.text_content("#hint")
+
+
+def test_the_equation_has_the_largest_weights(opened):
+    page = opened("it")
+    told = weights(page)
+    text = page.text_content("#stop .formula")
+    first = max(told, key=told.get)
+    assert first in text
+    assert f"{told[first]:.3g}"[:3] in text
+
+
+def test_a_saved_picture_says_what_it_shows_and_under_which_licence(opened):
+    page = opened("it")
+    page.click("[data-saves=it]")
+    with page.expect_download() as saving:
+        page.click("[data-save=svg]")
+    text = saving.value.path().read_text(encoding="utf-8")
+    for said in ("What “it” attends to", "too tired.", "encoder layer", "CC BY 4.0", "#ffffff"):
+        assert said in text

@@ -205,8 +205,6 @@
     ];
   };
 
-  T.cutShort = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
-
   /** How sure the model is of what its picture shows. */
   const pictured = ({ exploration }) => [
     T.html("div", { class: "prediction-head" }, T.html("h2", {}, T.say("prediction.output")), facts(exploration)),

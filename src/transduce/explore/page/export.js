@@ -106,7 +106,8 @@
     return [x, x > left ? y + 24 : y];
   }
 
-  /** A figure of the page as one drawing: title, sentence, caption, picture, legend, on white. */
+  /** A figure of the page as one drawing: title, sentence, caption, picture, legend, on white; and T.licence, if the page
+      has one. */
   T.sheet = (figure) => {
     const picture = standalone(figure.querySelector(".picture"));
     const [, , wide, high] = picture.getAttribute("viewBox").split(" ").map(Number);
@@ -124,7 +125,9 @@
     y += 6;
     for (const [name, value] of Object.entries({ x: 0, y, width: wide, height: high })) picture.setAttribute(name, value);
     sheet.append(picture);
-    const [right, bottom] = legends(sheet, figure, MARGIN, y + high + 2);
+    const [right, end] = legends(sheet, figure, MARGIN, y + high + 2);
+    if (T.licence) sheet.append(words(T.licence, MARGIN, end + SMALL, SMALL, { fill: "#5a6270" }));
+    const bottom = end + (T.licence ? LINE : 0);
     const size = { width: Math.ceil(Math.max(width, right)), height: Math.ceil(bottom + MARGIN) };
     sheet.prepend(T.svg("rect", { x: 0, y: 0, ...size, fill: "#ffffff" }));
     for (const [name, value] of Object.entries({ ...size, viewBox: `0 0 ${size.width} ${size.height}` }))

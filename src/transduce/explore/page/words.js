@@ -61,6 +61,9 @@
     return found;
   };
 
+  /** A text of at most so many characters, with an ellipsis where it was cut. */
+  T.cutShort = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
+
   const STRONG = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]|\p{L}/u;
   const BACKWARDS = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 

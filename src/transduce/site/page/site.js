@@ -7,15 +7,18 @@
   const place = (id) => document.getElementById(id);
   T.language = () => document.documentElement.dataset.language;
 
+  T.licence = "CC BY 4.0, Transduce"; // of pictures that are saved
+
   /** The demo's model, which translates English into French; an E.Explorer. */
   T.demo = () => T.live("demo");
 
-  /** What it makes of a text; options as E.Explorer.explore takes them. Equal questions are answered once. */
+  /** What it makes of a text, which then stands in pictures that are saved; options as E.Explorer.explore takes them.
+      Equal questions are answered once. */
   const answers = new Map();
   T.explored = (text, options = {}) => {
     const question = JSON.stringify([text, options]);
     if (!answers.has(question)) answers.set(question, T.demo().explore(text, options));
-    return answers.get(question);
+    return (T.shown = answers.get(question));
   };
 
   /** Connections from queries to keys (places of tokens), cut in every head of these layers. */

@@ -2,6 +2,7 @@
 "use strict";
 (function (T) {
   const PAUSE = 2600;
+  const LARGEST = 3; // weights in the equation
   let parts = null; // what is drawn once, and then told again
   let stop = null; // ends the playing
 
@@ -28,6 +29,7 @@
       T.html("button", { type: "button", class: "quiet", id: adjective, lang: "en", on: { click: () => (halt(), say_(adjective)) } }, adjective);
     const mend = T.html("button", { type: "button", class: "quiet", id: "mend", on: { click: () => T.go({ cut: "" }, true) } }, T.say("it.mend"));
     parts.mend = mend;
+    parts.sum = T.html("div", {});
     T.fill(
       area,
       T.html("div", { class: "controls" }, parts.play, T.ADJECTIVES.map(say), mend),
@@ -41,6 +43,7 @@
         note: T.legend(1),
         table,
       }),
+      parts.sum,
       parts.hint,
     );
   }
@@ -102,7 +105,16 @@
     const texts = words.map((word) => word.text);
     const word = texts[Math.max(0, query)];
     parts.fan.show({ words: texts, query: Math.max(0, query), weights, cut, label: T.say("it.label", { word }) });
+    T.fill(parts.sum, sum(texts, word, weights));
     T.fill(parts.hint, hint(shown, cut));
+  }
+
+  /** z = sum over j of alpha_j v_j, of which the largest are written out. */
+  function sum(texts, word, weights) {
+    const { sub } = T.equationParts;
+    const heaviest = T.range(texts.length).sort((one, other) => weights[other] - weights[one]);
+    const terms = heaviest.slice(0, LARGEST).flatMap((place) => ["+", weights[place], sub("v", [texts[place]])]);
+    return T.mathLine(T.say("it.sum"), sub("z", [word]), "=", ...terms.slice(1), "+", "…");
   }
 
   function hint({ found, whole, words, query }, cut) {
