@@ -152,5 +152,5 @@ def test_the_description_is_json(served_file: Path) -> None:
             "/metrics",
         ),
         *(f"/v1/explore/{name}" for name in ("models", "predict", "heads", "rollout", "steps", "example")),
-        *(f"/v1/explore/{name}" for name in ("positions", "training")),
+        *(f"/v1/explore/{name}" for name in ("positions", "training", "why", "page")),
     }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -68,9 +69,8 @@ def test_a_cache_that_cannot_be_written_is_said_to_be(tmp_path, monkeypatch):
 
 def test_no_list_no_foreign_host_and_no_trace_of_a_strange_path(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("here")
-
-    def look(address):
-        host, port = address.removeprefix("http://").split(":")
+    with on_call.Server(("127.0.0.1", 0), partial(on_call.Handler, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         for path, name, status in (
             ("/a.txt", "127.0.0.1", 200),
             ("/a.txt", "localhost", 200),
@@ -78,25 +78,9 @@ def test_no_list_no_foreign_host_and_no_trace_of_a_strange_path(tmp_path, capsys
             ("/", "127.0.0.1", 404),
             ("/%00", "127.0.0.1", 404),
         ):
-            connection = http.client.HTTPConnection(host, int(port), timeout=30)
-            connection.request("GET", path, headers={"host": f"{name}:{port}"})
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+            connection.request("GET", path, headers={"host": f"{name}:{server.server_port}"})
             assert connection.getresponse().status == status, (path, name)
             connection.close()
-
-    def ready(address):
-        thread = threading.Thread(target=looked, args=(address,))
-        thread.start()
-
-    found = []
-
-    def looked(address):
-        try:
-            look(address)
-        except BaseException as error:
-            found.append(error)
-        finally:
-            signal.raise_signal(signal.SIGINT)
-
-    on_call.serve(tmp_path, 0, ready)
-    assert not found
+        server.shutdown()
     assert "Traceback" not in capsys.readouterr().err

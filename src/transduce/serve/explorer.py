@@ -19,6 +19,7 @@ from transduce.serve.service import Service
 from transduce.serve.work import WorkItem
 
 Answers = Callable[[WorkItem], dict[str, Any]]
+FILE = "application/octet-stream"  # a page that is saved, and not shown under the server's own name
 
 
 def routes(service: Service) -> APIRouter:
@@ -87,7 +88,7 @@ def routes(service: Service) -> APIRouter:
         """ "Thinking Machines": 112, 96 -> 14, 12 -> 0.88, 0.12."""
         return await done(request, None, [""], lambda work: _views(work.model).worked_example())
 
-    @router.post("/page")
+    @router.post("/page", response_class=Response, responses={200: {"content": {FILE: {}}}})
     async def saved_page(request: Request, asked: schemas.PageRequest) -> Response:
         """The explorer of one text as a file that works offline; a Transformer that is not too large runs in it."""
         model = service.models.asked(asked.model)
@@ -100,7 +101,7 @@ def routes(service: Service) -> APIRouter:
 
         body = await service.done(request, model, [asked.text], write)
         saved = {"content-disposition": "attachment; filename=explorer.html"}
-        return Response(body, media_type="application/octet-stream", headers=saved)
+        return Response(body, media_type=FILE, headers=saved)
 
     @router.post("/positions", response_model=schemas.PositionsAnswer, response_model_exclude_none=True)
     async def positions(request: Request, asked: schemas.PositionsRequest) -> Response:
