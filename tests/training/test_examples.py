@@ -67,6 +67,13 @@ def test_they_are_short_and_none_is_there_twice() -> None:
     assert examples(PIPELINE.task, None, 4) == examples(PIPELINE.task, held_out([]), 0) == []
 
 
+def test_of_long_texts_the_shortest_are_kept() -> None:
+    """As of questions with their texts, of which none fits the box."""
+    long = [f"where {'la ' * count}?\tla" for count in (200, 40, 900, 60)]
+    assert examples(PIPELINE.task, held_out(long), 2) == [long[1], long[3]]
+    assert examples(PIPELINE.task, held_out([*long, "ba de fi ka"]), 2) == ["ba de fi ka"]
+
+
 def test_eight_to_twelve_words_come_before_fewer() -> None:
     long = [f"{number} b c d e f g h" for number in range(3)]
     assert examples(PIPELINE.task, held_out(["a b c d", *long, "a b c d e"]), 3) == long

@@ -27,7 +27,7 @@ from transduce.training.validation import spread
 WORDS = range(8, 13)  # of a sentence that is worth looking at and fits its box
 SHORT = range(4, 13)  # where no other is there
 LETTERS = 80
-DRAWN = 2000  # of an input that is no text
+DRAWN = 2000  # of an input that is no text, or of which all are longer
 ROWS_SET = range(8, 13)  # of vectors, those that hold more than zeros
 FACTS, SENTENCES = 3, 12  # of a story
 BEGINNING = 6  # words that a language model is to go on from
@@ -46,10 +46,16 @@ def examples(task: Task, held_out: Dataset | None, count: int, first: Sequence[s
     if held_out and count and "source" in task.columns and task.columns["source"].is_sound:
         return _recording(task, held_out)
     texts = list(dict.fromkeys(_sources(task, held_out))) if held_out else []
-    longest = DRAWN if task.drawn_alone else LETTERS
-    fitting = [text for text in texts if len(text) <= longest and text not in first]
     wanted = max(0, count - len(first))
+    fitting = _fitting(task, [text for text in texts if text not in first], wanted)
     return [*first[:count], *spread(_telling(task, fitting, wanted), wanted)]
+
+
+def _fitting(task: Task, texts: list[str], wanted: int) -> list[str]:
+    """Those that fit the box; where none does, as of questions with their texts, the shortest that can be drawn."""
+    longest = DRAWN if task.drawn_alone else LETTERS
+    fitting = [text for text in texts if len(text) <= longest]
+    return fitting or sorted((text for text in texts if len(text) <= DRAWN), key=len)[:wanted]
 
 
 def opening_of(model: nn.Module, task: Task, texts: Sequence[str], search: Search | None) -> dict[str, Any] | None:
