@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from transduce.core.cache import cache_folder
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, Interrupted
 from transduce.site.build import build
 from transduce.site.demo_model import RECIPE, demo_model, is_finished
 
@@ -76,5 +76,5 @@ def serve(folder: Path, port: int, ready: Callable[[str], None]) -> None:
         ready(f"http://127.0.0.1:{server.server_port}")
         try:
             server.serve_forever()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Interrupted):
             return
