@@ -73,16 +73,16 @@ def precision(request: pytest.FixtureRequest) -> str:
 def test_predictions_are_those_with_torch(path: Path, precision: Any) -> None:
     with_torch, without = transduce.load(path, precision=precision, device="cpu"), load(path, precision=precision)
     for search in SEARCHES.values():
-        expected = with_torch.predict(TEXTS, **search)
-        assert without.predict(TEXTS, **search) == expected
+        expected = with_torch.predict(TEXTS, protect=False, **search)
+        assert without.predict(TEXTS, protect=False, **search) == expected
         assert len({len(each.tokens) for each in expected}) > 1
 
 
 def test_a_text_is_translated_as_in_any_batch(path: Path) -> None:
     model = load(path)
-    together = model.predict(TEXTS, beam=3)
-    assert [model.predict(text, beam=3) for text in TEXTS] == together
-    assert model.predict(TEXTS, beam=3, batch_size=7, workers=3) == together
+    together = model.predict(TEXTS, protect=False, beam=3)
+    assert [model.predict(text, protect=False, beam=3) for text in TEXTS] == together
+    assert model.predict(TEXTS, protect=False, beam=3, batch_size=7, workers=3) == together
 
 
 def test_texts_are_cut_as_with_torch(path: Path) -> None:
@@ -93,8 +93,8 @@ def test_texts_are_cut_as_with_torch(path: Path) -> None:
         told_without: list[str] = []
         if MODEL_IS_SHORT(path) and options.get("split") == "none":
             continue
-        expected = with_torch.predict([text, "ba"], tell=told.append, **options)  # type: ignore[arg-type]
-        assert without.predict([text, "ba"], tell=told_without.append, **options) == expected  # type: ignore[arg-type]
+        expected = with_torch.predict([text, "ba"], protect=False, tell=told.append, **options)  # type: ignore[arg-type]
+        assert without.predict([text, "ba"], protect=False, tell=told_without.append, **options) == expected  # type: ignore[arg-type]
         assert told_without == told
     assert without.splits("auto") == with_torch.splits("auto")
 
@@ -111,7 +111,7 @@ def test_too_few_learned_positions_are_told_as_with_torch(tmp_path: Path) -> Non
         problems = []
         for model in (with_torch, without):
             try:
-                problems.append(model.predict(text, **search).text)  # type: ignore[attr-defined]
+                problems.append(model.predict(text, protect=False, **search).text)  # type: ignore[attr-defined]
             except InputError as error:
                 problems.append(str(error).partition("but got")[0])
         assert problems[0] == problems[1]
@@ -125,24 +125,24 @@ def test_an_ensemble_is_that_with_torch(tmp_path: Path, mean: Any) -> None:
     ]
     with_torch, without = transduce.load(paths, ensemble=mean, device="cpu"), load(paths, ensemble=mean)
     for search in ({}, {"method": "greedy"}, {"beam": 4, "nbest": 3, "prune": 2.0}):
-        assert without.predict(TEXTS, **search) == with_torch.predict(TEXTS, **search)  # type: ignore[arg-type]
+        assert without.predict(TEXTS, protect=False, **search) == with_torch.predict(TEXTS, protect=False, **search)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"search\.shortlist: an ensemble with shortlists goes step by step"):
-        without.predict(TEXTS, shortlist=2)
+        without.predict(TEXTS, protect=False, shortlist=2)
 
 
 def test_a_model_of_several_languages(tmp_path: Path) -> None:
     save_model_file(tmp_path / "m.safetensors", model_file(translator(tags=(">>fr<<", ">>de<<"))))
     with_torch, without = transduce.load(tmp_path / "m.safetensors", device="cpu"), load(tmp_path / "m.safetensors")
-    assert without.predict(TEXTS, to="fr") == with_torch.predict(TEXTS, to="fr")
+    assert without.predict(TEXTS, protect=False, to="fr") == with_torch.predict(TEXTS, protect=False, to="fr")
     with pytest.raises(InputError, match="this model writes fr, de"):
-        without.predict(TEXTS, to="es")
+        without.predict(TEXTS, protect=False, to="es")
 
 
 @pytest.mark.parametrize("name", ["format-1", "format-2"])
 def test_files_of_all_formats_are_read(name: str) -> None:
     path = Path(__file__).parents[1] / "formats" / f"{name}.safetensors"
     lines = ["1 2 3", "9 9", "7"]
-    assert load(path).predict(lines, beam=3) == transduce.load(path, device="cpu").predict(lines, beam=3)
+    assert load(path).predict(lines, protect=False, beam=3) == transduce.load(path, device="cpu").predict(lines, protect=False, beam=3)
 
 
 BLOCKED = """
@@ -150,7 +150,7 @@ import json, sys
 sys.modules["torch"] = sys.modules["pydantic"] = None  # importing either raises ImportError
 from transduce.without_torch.translator import load
 path, texts = json.loads(sys.argv[1])
-print(json.dumps([each.to_dict() for each in load(path, threads=2).predict(texts, beam=4, nbest=2)]))
+print(json.dumps([each.to_dict() for each in load(path, threads=2).predict(texts, protect=False, beam=4, nbest=2)]))
 """
 
 
@@ -159,7 +159,7 @@ def test_neither_torch_nor_pydantic_is_needed(path: Path) -> None:
     command = [sys.executable, "-c", BLOCKED, json.dumps([str(path), TEXTS])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    expected = transduce.load(path, device="cpu").predict(TEXTS, beam=4, nbest=2)
+    expected = transduce.load(path, device="cpu").predict(TEXTS, protect=False, beam=4, nbest=2)
     assert json.loads(done.stdout) == json.loads(json.dumps([each.to_dict() for each in expected]))
 
 
@@ -228,15 +228,15 @@ def test_what_needs_torch_or_is_wrong_is_refused(tmp_path: Path, options: dict[s
 def test_a_model_without_a_table_has_no_shortlists(tmp_path: Path) -> None:
     save_model_file(tmp_path / "m.safetensors", model_file(translator()))
     with pytest.raises(InputError, match=r"search\.shortlist: this model has no table of which words translate which"):
-        load(tmp_path / "m.safetensors").predict("ba", shortlist=2)
+        load(tmp_path / "m.safetensors").predict("ba", protect=False, shortlist=2)
 
 
 def test_a_recipe_that_needs_steps_is_told_before_it_is_used(tmp_path: Path) -> None:
     path = written(tmp_path / "m.safetensors", search={"coverage": 0.3, "max_length_offset": 4})
     with pytest.raises(InputError, match=r"search\.coverage = 0\.3: needs"):
-        load(path).predict("ba")
-    with_torch = transduce.load(path, device="cpu").predict(TEXTS, coverage=0.0)
-    assert load(path).predict(TEXTS, coverage=0) == with_torch
+        load(path).predict("ba", protect=False)
+    with_torch = transduce.load(path, device="cpu").predict(TEXTS, protect=False, coverage=0.0)
+    assert load(path).predict(TEXTS, protect=False, coverage=0) == with_torch
 
 
 def test_members_of_an_ensemble_share_their_target(tmp_path: Path) -> None:

@@ -92,6 +92,22 @@ Output = Annotated[
 To = Annotated[
     str, typer.Option(help="The code of the language to write, such as fr, for a model that writes several.")
 ]
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        help="A file of terms and their translations, which outputs use: .tsv or .csv with a term and its "
+        "translation a line, or .tbx.",
+    ),
+]
+Protect = Annotated[
+    bool,
+    typer.Option(
+        "--protect/--no-protect",
+        help="Keep numbers, addresses, codes, placeholders and emoji of the source, leave text without letters and "
+        "digits as it is, and read capitals, quotes and invisible characters as the training text had them.",
+    ),
+]
 Shortlist = option_of(KEYS["shortlist"])
 Beam = option_of(KEYS["beam"])
 Prune = option_of(KEYS["prune"])

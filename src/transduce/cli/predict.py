@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from transduce.data.input_file import InputFile
     from transduce.data.pairs.known_columns import AskedColumns
     from transduce.inference.constraints import Constraints
+    from transduce.inference.glossary import Glossary
     from transduce.inference.loaded_model import LoadedModel
     from transduce.inference.options import PredictionOptions
     from transduce.inference.prediction import Prediction
+    from transduce.pipeline.again import Again
+    from transduce.pipeline.pipeline import Pipeline
     from transduce.without_torch.choice import Engine
 
     Draw = Callable[[Prediction], None]
@@ -72,6 +75,8 @@ def predict(
             help='A file with a JSON object for each input line: {"must": [..], "must_not": [..], "prefix": ".."}.'
         ),
     ] = None,
+    glossary: option.GlossaryFile = None,
+    protect: option.Protect = True,
     batch_size: option.BatchSize = 64,
     workers: option.Workers = None,
     to: option.To = "",
@@ -139,10 +144,11 @@ def predict(
     _check(source, source_column, text, at_terminal, draw or form == "marks", as_json, constraints, engine, output)
     _check_recordings(recordings, source, text)
     refuse_texts(models)
-    check_output(output, [*models, source, constraints], "--output")
+    check_output(output, [*models, source, constraints, glossary], "--output")
     load: dict[str, Any] = {"ensemble": ensemble, "precision": precision, "trust_code": trust_code, "device": device}
     more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
     loaded = _loaded(models, engine, search, more, load)
+    terms = _glossary(glossary, loaded) if glossary else ()
     file = _inputs(loaded, source, option.asked_columns(source_column, None)) if source else None
     if file and file.note:
         tell(file.note)
@@ -160,6 +166,8 @@ def predict(
         prefix=prefix,
         constraints=_constraints(constraints, len(lines)) if constraints else None,
         to=to,
+        protect=protect,
+        glossary=terms,
         lattice=lattice,
         word_times=as_json,
         workers=1 if engine == "ray" else workers or 1,
@@ -195,10 +203,28 @@ def _loaded(
 
     device, how = load["device"], {name: load[name] for name in ("ensemble", "precision")}
     if alone := translator_of(models, engine, search, device, more, **how):
+        alone.again = _again(models, load)
         return alone
     from transduce.pipeline.pipeline import load as load_pipeline
 
     return load_pipeline(models, **{**load, "device": "cpu"} if engine == "ray" else load)
+
+
+def _again(models: list[Path], load: dict[str, Any]) -> "Again | None":
+    """Second searches with torch, where it is installed."""
+    from importlib.util import find_spec
+
+    from transduce.pipeline.again import searching_again
+
+    if find_spec("torch") is None:
+        return None
+
+    def pipeline() -> "Pipeline":
+        from transduce.pipeline.pipeline import load as load_pipeline
+
+        return load_pipeline(models, **load)
+
+    return searching_again(pipeline)
 
 
 def _naming_lines(
@@ -366,6 +392,13 @@ def _by_name(names: list[str], outputs: "Iterator[str]") -> "Iterator[str]":
     from transduce.cli.text import json_line
 
     yield json_line(dict(zip(names, outputs, strict=True)))
+
+
+def _glossary(path: Path, model: "LoadedModel") -> "Glossary":
+    from transduce.inference.glossary import read_glossary
+
+    task = model.config.get("task", {})
+    return read_glossary(path, (str(task.get("source", "")), str(task.get("target", ""))))
 
 
 def _constraints(path: Path, count: int) -> "list[Constraints]":

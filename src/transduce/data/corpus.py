@@ -12,11 +12,13 @@ from pydantic import Field
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.data.augmentation import NOT_AUGMENTED, Augmented
 from transduce.data.files import count_lines, fingerprint, read_lines, text_lines
 from transduce.data.filters import Dropped
 from transduce.data.formats import Key
 from transduce.data.formats.tsv import Tsv
 from transduce.data.pairs.pair_files import FILES, PairFiles
+from transduce.data.placeholders import with_placeholders
 from transduce.data.remote import located
 from transduce.data.source_columns import separator_of
 from transduce.data.store import Store
@@ -156,10 +158,17 @@ def about_pairs(files: PairFiles, root: Path) -> int:
     return files.pairs or (count_lines(path) if files.of_two_files else files.reader.about(path))
 
 
-def read_tagged_pairs(files: PairFiles, root: Path) -> Iterator[tuple[int, str, str]]:
-    """As `read_pairs`, with the file's tags before each source. Raises the errors of `read_pairs`."""
+def read_tagged_pairs(
+    files: PairFiles, root: Path, augment: Callable[[str, str], tuple[str, str]] | None = None
+) -> Iterator[tuple[int, str, str]]:
+    """As `read_pairs`, with the file's tags before each source. Raises the errors of `read_pairs`.
+
+    augment: changes each pair; None = nothing does.
+    """
     mark = "".join(f"{tag} " for tag in files.tags)
-    return ((number, mark + source, target) for number, source, target in read_pairs(files, root))
+    for number, *pair in read_pairs(files, root):
+        source, target = augment(*pair) if augment else pair
+        yield number, mark + source, target
 
 
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:
@@ -184,23 +193,28 @@ def read_text(file: TextFile, root: Path) -> Iterator[str]:
 
 
 def train_pair_tokenizers(
-    config: TokenizerConfig, corpora: Sequence[PairFiles], root: Path, read: ReadPairs = read_pairs
+    config: TokenizerConfig,
+    corpora: Sequence[PairFiles],
+    root: Path,
+    read: ReadPairs = read_pairs,
+    augmented: Augmented = NOT_AUGMENTED,
 ) -> tuple[Tokenizer, Tokenizer]:
     """The source's and the target's tokenizer, learnt from these files; one and the same where `joint`.
 
-    The files' tags are tokens of the source's.
+    The files' tags are tokens of the source's; so are the placeholders and marks of `augmented`.
 
     read: gives the pairs to learn from, where that is not all of a file.
     """
     tags = [tag for files in corpora for tag in files.tags]
     if config.joint:
         both = (text for files in corpora for _, *pair in read(files, root) for text in pair)
-        joint = with_tags(train_tokenizer(config, both, root), tags)
+        joint = with_placeholders(with_tags(train_tokenizer(config, both, root), tags), augmented.source_names)
         return joint, joint
     sources = (source for files in corpora for _, source, _ in read(files, root))
     targets = (target for files in corpora for _, _, target in read(files, root))
     source = with_tags(train_tokenizer(config.of_side("source"), sources, root), tags)
-    return source, train_tokenizer(config.of_side("target"), targets, root)
+    target = train_tokenizer(config.of_side("target"), targets, root)
+    return with_placeholders(source, augmented.source_names), with_placeholders(target, augmented.target_names)
 
 
 def train_text_tokenizer(config: TokenizerConfig, corpora: Sequence[TextFile], root: Path) -> Tokenizer:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from transduce.core.errors import InputError
+from transduce.data.augmentation import Augmenter
 from transduce.data.columns import Column, Columns
 from transduce.data.columns.packed import pack
 from transduce.data.corpus import LINES_NAMED, TextFile, read_tagged_pairs, read_text
@@ -46,6 +47,7 @@ def open_pairs_store(
     cache: Path,
     *,
     resegment: tuple[float, int] | None = None,
+    augment: Augmenter | None = None,
     progress: Progress | None = None,
     held_out: tuple[Parts, int] | None = None,
 ) -> Store:
@@ -54,6 +56,7 @@ def open_pairs_store(
     Args:
         held_out: where each pair belongs, and the part that is opened; None = all pairs.
         resegment: rate and seed of BPE-dropout, see `cut_anew`; None = the tokenizers' own pieces.
+        augment: changes each pair; None = nothing does.
 
     metadata["dropped"] is a `Dropped` as a dict, metadata["unknown"] the number of unknown tokens by field.
 
@@ -64,10 +67,10 @@ def open_pairs_store(
     encoders: tuple[Encoder, Encoder] = cut_anew(source, target, *resegment) if resegment else tokenizers
 
     def read() -> Iterator[tuple[int, str, str]]:
-        pairs = read_tagged_pairs(files, root)
+        pairs = read_tagged_pairs(files, root, augment.begun() if augment else None)
         return part_of(pairs, *held_out) if held_out else pairs
 
-    parts = _pairs_parts(files, root, tokenizers, filters, resegment, held_out)
+    parts = _pairs_parts(files, root, tokenizers, filters, resegment, augment, held_out)
     return _open_pairs(files.paths(root), parts, read, encoders, (source.size, target.size), filters, cache, progress)
 
 
@@ -77,10 +80,11 @@ def pairs_store_key(
     tokenizers: tuple[Tokenizer, Tokenizer],
     filters: FilterConfig,
     resegment: tuple[float, int] | None = None,
+    augment: Augmenter | None = None,
     held_out: tuple[Parts, int] | None = None,
 ) -> str:
     """The key in the cache of what `open_pairs_store` opens."""
-    return cache_key(_pairs_parts(files, root, tokenizers, filters, resegment, held_out))
+    return cache_key(_pairs_parts(files, root, tokenizers, filters, resegment, augment, held_out))
 
 
 def _pairs_parts(
@@ -89,6 +93,7 @@ def _pairs_parts(
     tokenizers: tuple[Tokenizer, Tokenizer],
     filters: FilterConfig,
     resegment: tuple[float, int] | None,
+    augment: Augmenter | None,
     held_out: tuple[Parts, int] | None,
 ) -> dict[str, Any]:
     settings: dict[str, Any] = {"filters": filters.model_dump(), "columns": files.columns, **files.read_as}
@@ -96,6 +101,8 @@ def _pairs_parts(
         settings["tags"] = files.tags
     if resegment:
         settings["resegment"] = list(resegment)
+    if augment and augment.decides:
+        settings["augment"] = augment.decides
     if held_out:
         settings["part"] = digest(*held_out)
     return _parts("pairs", files.paths(root), tokenizers, settings)

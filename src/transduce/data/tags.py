@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
+from transduce.data.placeholders import RESERVED
 from transduce.data.tokenizers.text_ids import SPECIAL, Tokenizer
 
 LANGUAGE = re.compile(r">>(\S+)<<")
@@ -40,7 +41,7 @@ def _is_tag(token: str) -> bool:
 
 def tags_of(tokenizer: Tokenizer) -> list[str]:
     """The tags that it has, in the order of their ids; `tokenizer.symbols` that are words are none."""
-    return [token for token in tokenizer.added if token not in SPECIAL and _is_tag(token)]
+    return [token for token in tokenizer.added if token not in SPECIAL and token not in RESERVED and _is_tag(token)]
 
 
 def languages_of(tokenizer: Tokenizer) -> list[str]:

@@ -30,7 +30,7 @@ from transduce.data.speech.wav import wav
 from transduce.data.tags import leading_tags
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
-from transduce.interpret.attention import looked
+from transduce.interpret.attention import looked, texts_of
 from transduce.interpret.drawings import drawing_name, drawn
 from transduce.interpret.layers import attending
 from transduce.interpret.model_inputs import Given, given_of, positions, source_ids
@@ -100,7 +100,7 @@ def explore(
     given = given_of(pipeline.task, prediction)
     left_out = unshown(pipeline, given, max_weights)
     check_size(pipeline, given, max_weights, left_out)
-    texts = prediction.source, prediction.text
+    texts = texts_of(pipeline.task, prediction)
     attention, next_TV = looked(pipeline.model, pipeline.task, given, *texts, without=left_out)
     name_of_drawing = drawing_name(pipeline.model, pipeline.task)
     drawing = drawn(pipeline.model, pipeline.task, prediction, attention)

@@ -215,6 +215,10 @@ class ConstraintCompiler:
             raise InputError(problems)
         return Phrases(tuple(must), must_not)
 
+    def writes(self, phrase: str) -> bool:
+        """Whether the tokens can write it."""
+        return self._written(phrase) is not None
+
     def _written(self, phrase: str) -> str | None:
         """The phrase as the tokens write it; None where they cannot."""
         ids = self._encode(phrase)

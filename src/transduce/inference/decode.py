@@ -7,18 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, TransduceError
 from transduce.data.columns.protocols import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.inference.batches import by_length, check_batch_size
-from transduce.inference.constraints import ConstraintCompiler, Constraints
+from transduce.inference.constraints import ConstraintCompiler, Constraints, merged
 from transduce.inference.generates import Generates
 from transduce.inference.inputs import sources
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction, unmet
 from transduce.inference.protocols import Advance
+from transduce.inference.second_search import Wanted
 from transduce.inference.splitting import Pieces
+from transduce.models.protocols import Steps
 from transduce.runtime.workers import parallel_map
 from transduce.search import fused_search
 from transduce.search.dispatch import quickest, search
@@ -26,6 +28,8 @@ from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
 from transduce.search.request import OnStep, Request
 from transduce.search.settings import Search
+
+SECOND = {"method": "beam", "beam": 5, "nbest": 1}  # the second search of what was found greedily
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,67 @@ class _BatchSearch:
         return {place: task.postprocess(each) for place, each in predictions.items()}
 
 
+def search_again(
+    searched: SearchedModel,
+    settings: Search,
+    options: PredictionOptions,
+    constraints: Sequence[Constraints],
+    pieces: Pieces,
+    wanted: Sequence[Wanted],
+) -> list[Prediction | None]:
+    """See `transduce.inference.second_search.SearchAgain`.
+
+    Args:
+        settings, options, constraints: of the first search; constraints of each text, or none.
+    """
+    if not issubclass(type(searched.model), Steps):
+        return [None] * len(wanted)
+    beam = settings if settings.method == "beam" and settings.beam > 1 else settings.model_copy(update=SECOND)
+    compiler, owners = ConstraintCompiler(searched.task.tokenizers["target"]), pieces.owners
+    firsts = [constraints[owners[want.place]] if constraints else Constraints() for want in wanted]
+    asked = [_asked_again(*both, compiler) for both in zip(wanted, firsts, strict=True)]
+    able = [number for number, each in enumerate(asked) if each]
+    again = _SecondSearch(searched, pieces, beam, PredictionOptions(batch_size=options.batch_size))
+    outputs = again.outputs([wanted[number].place for number in able], [asked[number] for number in able])
+    found = dict(zip(able, outputs, strict=True))
+    return [found.get(number) for number in range(len(wanted))]
+
+
+def search_widely(
+    searched: SearchedModel, settings: Search, options: PredictionOptions, pieces: Pieces, places: Sequence[int]
+) -> list[Prediction]:
+    """See `transduce.inference.second_search.SearchWider`. settings: as `transduce.inference.second_search.wider`."""
+    chosen = pieces.chosen(places)
+    return decode(searched, chosen, settings, PredictionOptions(batch_size=options.batch_size))
+
+
+def _asked_again(want: Wanted, first: Constraints, compiler: ConstraintCompiler) -> Constraints:
+    """What the first search was asked for and what is wanted, as far as the model can write it; nothing: no more."""
+    must = tuple((text,) for text in want.must if compiler.writes(text))
+    return Constraints(first.must + must, first.must_not, first.prefix) if must else Constraints()
+
+
+@dataclass(frozen=True)
+class _SecondSearch:
+    """Searches pieces once more."""
+
+    searched: SearchedModel
+    pieces: Pieces
+    settings: Search
+    options: PredictionOptions
+
+    def outputs(self, places: Sequence[int], asked: Sequence[Constraints]) -> list[Prediction | None]:
+        """Of the pieces at these places; None where what is asked for cannot be."""
+        if not places:
+            return []
+        try:
+            return [*decode(self.searched, self.pieces.chosen(places), self.settings, self.options, asked)]
+        except (InputError, TransduceError):  # of one of them
+            if len(places) == 1:
+                return [None]
+            return [each for place, one in zip(places, asked, strict=True) for each in self.outputs([place], [one])]
+
+
 def _check(searched: SearchedModel, settings: Search, options: PredictionOptions) -> None:
     """Raises InputError for what cannot be, whatever the texts."""
     check_batch_size(options.batch_size)
@@ -213,13 +278,14 @@ def _asked(
     Raises:
         InputError: what is wanted cannot be; all such lines are named.
     """
+    constraints = _with_terms(pieces, constraints)
     demands = ConstraintCompiler(task.tokenizers["target"]) if any(constraints) else None
     never_first = getattr(task.columns["target"], "unwritten_first", ())
     requests: dict[int, Request] = {}
     predictions: dict[int, Prediction] = {}
     problems = []
     for place, (text, ids, owner) in enumerate(zip(texts, pieces.ids, pieces.owners, strict=True)):
-        line, wanted = pieces.first + owner, constraints[owner] if constraints else Constraints()
+        line, wanted = pieces.first + owner, constraints[place] if constraints else Constraints()
         try:
             if not allow_empty and (not len(ids) or not text.strip()):
                 predictions[place] = task.postprocess(_nothing(text, wanted, demands))
@@ -231,6 +297,15 @@ def _asked(
     if problems:
         raise InputError(problems)
     return requests, predictions
+
+
+def _with_terms(pieces: Pieces, constraints: Sequence[Constraints]) -> list[Constraints]:
+    """What is wanted of each piece: what is wanted of its text, and the terms that have to stand in its output."""
+    of_pieces = [constraints[owner] if constraints else Constraints() for owner in pieces.owners]
+    required = (prepared.required for prepared in pieces.prepared)
+    terms = [Constraints(must=tuple((term,) for term in each)) for each in required]
+    found = merged(of_pieces, terms) if any(terms) else of_pieces
+    return found if any(found) else []
 
 
 def _refuse_unequal_readings(task: Generates, others: Sequence[Generates], settings: Search) -> None:

@@ -5,8 +5,10 @@ Nothing here imports torch or pydantic.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from transduce.inference.glossary import Glossary
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from transduce.inference.protocols import Advance
     from transduce.search.request import OnStep
 
+GlossaryTerms = Glossary | Mapping[str, str] | Sequence[Sequence[str]]
+"""Terms and their translations."""
 OF_OUTPUTS = ("must", "must_not", "prefix", "constraints", "lattice", "on_step")
 """Options that need a search which goes step by step."""
 OF_THIS_CALL = ("constraints", "tell", "advance", "on_step", "first")
@@ -43,6 +47,8 @@ class PredictionOptions:
     workers: int = 1
     on_step: "OnStep | None" = None
     first: int = 0
+    protect: bool = True
+    glossary: GlossaryTerms = ()
     search: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -54,8 +60,16 @@ class PredictionOptions:
 
     def to_table(self) -> dict[str, Any]:
         """For `of`, as JSON; without what only this call can use."""
-        named = {name: value for name, value in vars(self).items() if name not in ("search", *OF_THIS_CALL)}
+        named = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("search", *OF_THIS_CALL)
+        }
+        named["glossary"] = [list(term) for term in self.terms.terms]
         return {**named, **self.search}
+
+    @cached_property
+    def terms(self) -> Glossary:
+        """The glossary. Raises InputError for what is none."""
+        return self.glossary if isinstance(self.glossary, Glossary) else Glossary.of(self.glossary)
 
     @property
     def asked_of_outputs(self) -> list[str]:

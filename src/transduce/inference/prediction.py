@@ -3,10 +3,12 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.preparation import Edit, Prepared, mapped
 from transduce.inference.repetition import Repetition
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
@@ -14,6 +16,7 @@ from transduce.search.phrases import Phrases, held, lacking
 
 if TYPE_CHECKING:
     from transduce.data.columns.protocols import TextCut
+    from transduce.inference.confidence import WordConfidence
 
 
 class SpokenSegment(NamedTuple):
@@ -76,7 +79,14 @@ class Prediction:
     segments: of a recording, what is said in each part that the model heard at once; () = it is text.
     spoken_words: of a recording, its words with times, if they were asked for and the model can align; else ().
     cut: what of the source was read, where it has more tokens than the model has positions; None = all of it.
+    read: what the model read in place of the source; None = the source itself. Its `tokens` answer that.
+    missing: of what has to stand in the output as it stands in the source (numbers, addresses, codes), and of a
+        glossary's terms, what does not.
+    repeated: what the output repeats over and over, as a model does that is caught in a loop; None = nothing.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
+    edits: what was read in place of each part of the source, and what stands in the text in place of each part of what
+        the model wrote; None = nothing else. It is not part of what was predicted.
+    judge: says how sure the words are; whoever made the prediction fills it in.
     attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
     picture: HTML of the prediction for a notebook, filled in likewise; None = a notebook shows its text.
     """
@@ -94,7 +104,12 @@ class Prediction:
     segments: tuple[SpokenSegment, ...] = ()
     spoken_words: tuple[SpokenWord, ...] = ()
     cut: "TextCut | None" = None
+    read: str | None = None
+    missing: tuple[str, ...] = ()
+    repeated: Repetition | None = None
     alternatives: tuple["Prediction", ...] = ()
+    edits: "tuple[Sequence[Edit], Sequence[Edit]] | None" = field(default=None, repr=False, compare=False)
+    judge: "Callable[[Prediction], list[WordConfidence]] | None" = field(default=None, repr=False, compare=False)
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
     picture: Callable[["Prediction"], str] | None = field(default=None, repr=False, compare=False)
 
@@ -125,14 +140,37 @@ class Prediction:
         attend: Callable[["Prediction"], Any],
         picture: Callable[["Prediction"], str] | None = None,
         unseen: float | None = None,
+        judge: "Callable[[Prediction], list[WordConfidence]] | None" = None,
     ) -> "Prediction":
-        """The same, and its alternatives; `attend` computes their `attention`, a notebook shows them as `picture`."""
-        alternatives = tuple(each.shown_by(attend, picture, unseen) for each in self.alternatives)
-        return replace(self, attend=attend, picture=picture, unseen=unseen, alternatives=alternatives)
+        """The same, and its alternatives, which know how to compute what is asked of them later.
+
+        Args:
+            attend: computes their `attention`.
+            picture: HTML of one, for a notebook.
+            judge: says how sure their words are.
+        """
+        alternatives = tuple(each.shown_by(attend, picture, unseen, judge) for each in self.alternatives)
+        own = replace(self, attend=attend, picture=picture, unseen=unseen, judge=judge)
+        return replace(own, alternatives=alternatives)
+
+    @property
+    def text_read(self) -> str:
+        """What the model read."""
+        return self.source if self.read is None else self.read
+
+    def restored(self, source: str, prepared: Prepared) -> "Prediction":
+        """As the prediction of `source`, in place of which the model read what was `prepared` of it."""
+        if prepared.plain:
+            return self
+        restored, tags = prepared.restored(self.text), len(source) - len(prepared.text)
+        edits = prepared.edits_behind(source[:tags]), restored.edits
+        alternatives = tuple(each.restored(source, prepared) for each in self.alternatives)
+        own = replace(self, source=source, text=restored.text, read=self.source)
+        return replace(own, edits=edits, alternatives=alternatives)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied to other processes: no model."""
-        return {**vars(self), "attend": None, "picture": None}
+        return {**vars(self), "attend": None, "picture": None, "judge": None}
 
     @classmethod
     def from_hypotheses(
@@ -179,12 +217,33 @@ class Prediction:
     def details(self) -> dict[str, Any]:
         """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut; `warnings`."""
         cut = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
-        return cut | ({"warnings": self.warnings} if self.warnings else {})
+        words = [] if self.spoken_words else self.word_confidences
+        sure: dict[str, Any] = {"confidence": _rounded(self.confidence)} if self.confidence is not None else {}
+        sure |= {"words": [[self.text[a:b], _rounded(one)] for a, b, one in words]} if words else {}
+        return cut | sure | ({"warnings": self.warnings} if self.warnings else {})
+
+    @cached_property
+    def word_confidences(self) -> "list[WordConfidence]":
+        """How sure each word of the text is; none where the model was not calibrated, or read the text in pieces."""
+        if self.judge is None or self.segments:
+            return []
+        found = self.judge(self)
+        if self.edits is None:
+            return found
+        return [each._replace(start=a, end=b) for each in found for a, b in [mapped(self.edits[1], *each[:2], False)]]
+
+    @property
+    def confidence(self) -> float | None:
+        """The share of the words that are right, as it is expected; None where their confidences are not known."""
+        words = self.word_confidences
+        return sum(each.confidence for each in words) / len(words) if words else None
 
     @property
     def warnings(self) -> list[str]:
-        """Of a recording: which parts have no end, and which repeat themselves, each as a sentence."""
-        return [each for segment in self.segments for each in segment.warnings]
+        """What to look at, each as a sentence: what is missing or repeated; parts of a recording without an end."""
+        told = [f'"{part}" is not in the output.' for part in self.missing]
+        told += [f'the output repeats "{self.repeated.text}" {self.repeated.times} times.'] if self.repeated else []
+        return told + [each for segment in self.segments for each in segment.warnings]
 
     def written_as(self, form: str) -> str:
         """The prediction as a further format of `transduce predict --format` has it.
@@ -214,15 +273,24 @@ class Prediction:
         for each in values["nbest"]:
             del each["source"]
         left_out = (
+            "edits",
+            "judge",
+            "word_confidences",
             "alternatives",
             "spoken_words",
             "attend",
             "picture",
             "cut",
-            *(["unseen"] if self.unseen is None else []),
+            "missing",
+            "repeated",
+            *(name for name in ("unseen", "read") if values[name] is None),
         )
         kept = {name: value for name, value in values.items() if name not in left_out and value != []}
         return {**kept, **self.details()}
+
+
+def _rounded(probability: float) -> float:
+    return round(probability, 4)
 
 
 def empty_prediction(text: str) -> Prediction:
@@ -278,9 +346,58 @@ def doubtful_line(cut_off: int, repeating: int, recordings: int) -> str:
 
 
 def told_lines(predictions: Sequence[Prediction]) -> list[str]:
-    """What to tell of predictions, a line each: texts that were cut, recordings whose outputs are doubtful."""
+    """What to tell of predictions, a line each: texts that were cut, outputs that are doubtful or lack something."""
     line = doubtful_line(*doubtful(predictions), len(predictions))
-    return [*cut_lines(predictions), *([line] if line else [])]
+    faults = Faults.of(predictions).lines(len(predictions))
+    return [*cut_lines(predictions), *([line] if line else []), *faults]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What is wrong with some outputs: how many lack something of their sources, how many repeat themselves.
+
+    first_missing, first_repeated: the number of the first such text, and what it is.
+    """
+
+    missing: int = 0
+    repeated: int = 0
+    first_missing: tuple[int, str] = (0, "")
+    first_repeated: tuple[int, str] = (0, "")
+
+    @classmethod
+    def of(cls, predictions: Iterable[Prediction], first: int = 0) -> "Faults":
+        """first: the number of the first text, from 0."""
+        numbered = [*enumerate(predictions, first + 1)]
+        lack = [(number, each.missing[0]) for number, each in numbered if each.missing]
+        loops = [(number, each.repeated.text) for number, each in numbered if each.repeated]
+        return cls(len(lack), len(loops), *(found[0] if found else (0, "") for found in (lack, loops)))
+
+    def plus(self, more: "Faults") -> "Faults":
+        """With those of texts behind these."""
+        firsts = (
+            self.first_missing if self.missing else more.first_missing,
+            (self.first_repeated if self.repeated else more.first_repeated),
+        )
+        return Faults(self.missing + more.missing, self.repeated + more.repeated, *firsts)
+
+    def lines(self, outputs: int) -> list[str]:
+        """What to tell of so many outputs, a line for each fault."""
+        told = []
+        if self.missing:
+            number, part = self.first_missing
+            what = f'something of the source, such as "{part}"'
+            told.append(_faulty(self.missing, outputs, number, what, "lacks", "lack"))
+        if self.repeated:
+            number, part = self.first_repeated
+            told.append(_faulty(self.repeated, outputs, number, f'"{part}"', "repeats", "repeat"))
+        return told
+
+
+def _faulty(count: int, outputs: int, number: int, what: str, one: str, several: str) -> str:
+    if outputs == 1:
+        return f"The output {one} {what}."
+    who = f"1 of {outputs:,} outputs {one}" if count == 1 else f"{count:,} of {outputs:,} outputs {several}"
+    return f"{who} {what} in line {number:,}: --json has the warnings of each."
 
 
 def unfinished_line(count: int) -> str:

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from transduce.data.word_alignment import WORD
+
 TIMES = 6  # in a row, from which it is told: people say a word three or four times
 COVERED = 12  # characters that the loop has at least: 1000000 is none
 LONGEST = 400  # characters of what is repeated
+LOOP_TIMES, LOOP_CHARACTERS = 3, 5  # in a row, of words, and of a single character, in a translation
+LONGEST_LOOP = 8  # words
 
 
 class Repetition(NamedTuple):
@@ -34,7 +38,29 @@ def repetition(text: str) -> Repetition | None:
     return best
 
 
-def _longest_run(text: str, length: int) -> tuple[int, int]:
+def looped(output: str, source: str) -> Repetition | None:
+    """What a translation repeats and its source does not: words 3 times in a row; characters of Chinese 5 times.
+
+    None = nothing. A loop of up to 8 words is found.
+    """
+    words, best = WORD.findall(output.lower()), None
+    for length in range(1, min(LONGEST_LOOP, len(words) // LOOP_TIMES) + 1):
+        start, times = _longest_run(words, length)
+        said = words[start : start + length]
+        least = LOOP_TIMES if any(len(word) > 1 for word in said) or length > 1 else LOOP_CHARACTERS
+        if times >= least and (best is None or times * length > best[0]):
+            best = times * length, said, times
+    if best is None:
+        return None
+    _, said, times = best
+    read = WORD.findall(source.lower())
+    if len(read) >= len(said) * LOOP_TIMES and _longest_run(read, len(said))[1] >= LOOP_TIMES:
+        return None
+    between = "" if all(len(word) == 1 for word in said) else " "
+    return Repetition(between.join(said), times)
+
+
+def _longest_run(text: Sequence[str], length: int) -> tuple[int, int]:
     """Where the n-gram of so many characters begins that stands there most often in a row, and how often it does."""
     other = [place for place in range(length, len(text)) if text[place] != text[place - length]]
     runs: Sequence[tuple[int, int]] = [*pairwise([length - 1, *other, len(text)])]  # equal between these places

@@ -13,6 +13,7 @@ from transduce.data.tags import leading_tags
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.batches import by_length
 from transduce.inference.prediction import Prediction, SpokenSegment, SpokenWord
+from transduce.inference.preparation import Prepared
 from transduce.inference.repetition import repetition
 from transduce.inference.sentences import Segment, joined_lines, rejoined, sentences
 
@@ -35,6 +36,7 @@ class Pieces:
     tags: what stands before a text, and is read before each of its pieces; see `transduce.data.tags`.
     first: the number of the first text in its file, from 0, for messages.
     times: of recordings, from when to when each piece goes, in seconds; [] = these are texts.
+    prepared: what the model reads in place of each piece; [] = the pieces themselves.
     """
 
     texts: Sequence[str]
@@ -45,6 +47,7 @@ class Pieces:
     tags: dict[int, str] = field(default_factory=dict)
     first: int = 0
     times: list[list[tuple[float, float]]] = field(default_factory=list)
+    prepared: list[Prepared] = field(default_factory=list)
 
     @classmethod
     def of_recordings(cls, texts: Sequence[str], parts: "Sequence[Sequence[HeardPart]]", first: int = 0) -> "Pieces":
@@ -59,7 +62,7 @@ class Pieces:
         return cls(texts, [[Segment(0, len(text))] for text in texts], [*ids], first=first)
 
     @property
-    def read(self) -> list[str]:
+    def given(self) -> list[str]:
         """All pieces of all texts, each behind the tags of its text."""
         return [
             self.tags.get(place, "") + text[start:end]
@@ -68,9 +71,22 @@ class Pieces:
         ]
 
     @property
+    def read(self) -> list[str]:
+        """What the model reads in place of each."""
+        if not self.prepared:
+            return self.given
+        owners = zip(self.owners, self.prepared, strict=True)
+        return [self.tags.get(place, "") + each.read if each.read else "" for place, each in owners]
+
+    @property
     def owners(self) -> list[int]:
         """The place of the text that each is part of."""
         return [place for place, cut in enumerate(self.cuts) for _ in cut]
+
+    def chosen(self, places: Sequence[int]) -> "Pieces":
+        """What the model reads of the pieces at these places, each as a text of its own."""
+        read = self.read
+        return Pieces.whole([read[place] for place in places], [self.ids[place] for place in places])
 
     def batches(self, size: int) -> list[list[int]]:
         """The places of pieces with tokens: those of like lengths together, the longest first."""
@@ -112,10 +128,12 @@ def pieces_of(
     prompts: bool = False,
     language: str = "",
     first: int = 0,
+    prepare: Callable[[str], Prepared] | None = None,
 ) -> Pieces:
     """How texts are read by a model that reads at most `limit` tokens at once.
 
     Args:
+        prepare: what the model reads in place of a piece, unless that is too long; None = the piece itself.
         split: whether each is cut into its sentences.
         long_text: what becomes of a text, or a sentence, that is longer: see `shorten`.
         prompts: they are to be continued: the end of a long one is kept, or where that is, its beginning.
@@ -130,11 +148,15 @@ def pieces_of(
     whole = cuts
     if long_text != "split" or prompts:
         cuts = [_in_sight(*each, tokenizer, limit, prompts) for each in zip(texts, whole, strict=True)]
-    each = iter(tokenizer.encode(Pieces(texts, cuts, tags=found.tags).read))
+    ready = prepare or Prepared.as_it_is
+    uncut = Pieces(texts, cuts, tags=found.tags)
+    uncut.prepared = [ready(text[start:end]) for text, cut in zip(texts, cuts, strict=True) for start, end in cut]
+    each = zip(uncut.prepared, tokenizer.encode(uncut.read), strict=True)
     for place, (text, cut) in enumerate(zip(texts, cuts, strict=True)):
         fitting = []
         for segment in cut:
-            parts, ids = [segment], [next(each)]
+            prepared, own = next(each)
+            parts, ids, read = [segment], [own], [prepared]
             if (length := len(ids[0])) > limit:
                 room = limit - length_of(tokenizer, marks[place])
                 inner, done = shorten(text[segment.start : segment.end], tokenizer, room, long_text, prompts, language)
@@ -145,8 +167,14 @@ def pieces_of(
                     f"line {first + place + 1}: {sentence}{least}{length} tokens, the model reads {limit} at most"
                 )
                 found.done[place] = done
-                ids = tokenizer.encode([marks[place] + text[start:end] for start, end in parts])
+                read = [ready(text[start:end]) for start, end in parts]
+                ids = _encoded(tokenizer, marks[place], read)
+                read = [
+                    Prepared.as_it_is(one.text) if len(own) > limit else one for one, own in zip(read, ids, strict=True)
+                ]
+                ids = _encoded(tokenizer, marks[place], read)
             fitting += parts
+            found.prepared += read if prepare else []
             found.ids += ids
         found.cuts.append(fitting)
         if place in found.done and len(fitting) > 1:
@@ -154,6 +182,11 @@ def pieces_of(
     if found.long and long_text == "refuse":
         raise InputError(f'{known}; shorten it, or choose "split" or "truncate".' for known in found.long.values())
     return found
+
+
+def _encoded(tokenizer: Tokenizer, tags: str, read: Sequence[Prepared]) -> list[list[int]]:
+    """The ids of what is read of each, behind the tags of its text."""
+    return tokenizer.encode([tags + each.read if each.read else "" for each in read])
 
 
 def utterances(
@@ -361,6 +394,8 @@ def _summed(source: str, text: str, parts: Sequence[Prediction]) -> Prediction:
         tokens=tuple(token for part in parts for token in part.tokens),
         token_log_probabilities=tuple(each for part in parts for each in part.token_log_probabilities),
         ended=all(part.ended for part in parts),
+        missing=tuple(each for part in parts for each in part.missing),
+        repeated=next((part.repeated for part in parts if part.repeated), None),
     )
 
 

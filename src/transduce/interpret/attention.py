@@ -277,7 +277,15 @@ def attention_of(model: nn.Module, task: Task, prediction: Prediction) -> Attent
     Raises:
         InputError: its text was empty.
     """
-    return looked(model, task, given_of(task, prediction), prediction.source, prediction.text)[0]
+    return looked(model, task, given_of(task, prediction), *texts_of(task, prediction))[0]
+
+
+def texts_of(task: Task, prediction: Prediction) -> tuple[str, str]:
+    """What the model read and wrote: the source and its output, with placeholders where it has some."""
+    if prediction.read is None:
+        return prediction.source, prediction.text
+    target = task.columns["target"]
+    return prediction.read, target.decode(target.ids(prediction.tokens))
 
 
 def reading_of(model: nn.Module, task: Task, text: str) -> Attention:

@@ -50,7 +50,7 @@ def given_of(task: Task, prediction: Prediction) -> Given:
         raise InputError(why)
     if not prediction.source.strip():
         raise InputError("there is no attention in an empty text; give the model a sentence.")
-    source = source_ids(task, prediction.source)
+    source = source_ids(task, prediction.text_read)
     if isinstance(task.columns.get("source"), Words) and len(source) > task.max_source_length:
         raise InputError("this text was read in several windows: its attention is not known.")
     if prediction.seen is not None and prediction.cut is None:  # what is cut is so already

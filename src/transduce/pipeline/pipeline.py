@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -18,14 +19,17 @@ from transduce.data.tags import addressed
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.fused.pack import pack_all
 from transduce.fused.watch import FollowsWeights
+from transduce.inference.confidence import WordConfidence, judging
 from transduce.inference.constraints import Constraints, Must, constraints_of_each, merged
-from transduce.inference.decode import SearchedModel, SearchPredictor, decode
+from transduce.inference.decode import SearchedModel, SearchPredictor, decode, search_again, search_widely
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
-from transduce.inference.options import PredictionOptions
-from transduce.inference.prediction import Prediction, cut_lines, refuse_cut
+from transduce.inference.options import GlossaryTerms, PredictionOptions
+from transduce.inference.prediction import Faults, Prediction, cut_lines, refuse_cut
+from transduce.inference.preparation import Preparation, Prepared, preparation_of
 from transduce.inference.protocols import Advance
+from transduce.inference.second_search import SearchAgain, SearchWider, looked_after, wider
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import (
     LongText,
@@ -45,7 +49,7 @@ from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.runtime.devices import device_for
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
-from transduce.search.settings import search_settings
+from transduce.search.settings import Search, search_settings
 from transduce.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -66,10 +70,14 @@ class Pipeline(FollowsWeights):
     precision: of matrix products.
     device: where they are computed.
     single_sentences, familiarity: whether it was trained on single sentences; on which characters, if its file says so.
+    preparation: what it reads in place of a text: placeholders, terms of a glossary, its own quotes and capitals.
+    judge: says how sure the words of a prediction are; None where it was not calibrated.
     """
 
     others: tuple[Task, ...] = ()
     familiarity = Familiarity()
+    preparation = Preparation()
+    judge: "Callable[[Prediction], list[WordConfidence]] | None" = None
     searches = attends = True  # outputs are found by search, whose settings `predict` takes; `attention` may be asked
 
     def __init__(
@@ -91,6 +99,8 @@ class Pipeline(FollowsWeights):
         self.single_sentences = trained_on_single(file.provenance, self.task.of_sentences, self.recipe.tokenizer)
         if self.searches:  # others read an input in their own way: as a pair of texts, for example
             self.familiarity = Familiarity.of(file.provenance, self.task.tokenizers.get("source"))
+            self.preparation = preparation_of(file.provenance, self.task, self.recipe.tokenizer)
+            self.judge = judging(file.provenance.get("confidence"), self.task.tokenizers["target"])
         if self.device.type == "cpu":
             pack_all(self.model, precision)
 
@@ -119,6 +129,8 @@ class Pipeline(FollowsWeights):
         word_times: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
+        protect: bool = True,
+        glossary: GlossaryTerms = (),
         **search: Any,
     ) -> list[Prediction]: ...
 
@@ -141,6 +153,8 @@ class Pipeline(FollowsWeights):
         workers: int = 1,
         on_step: OnStep | None = None,
         first: int = 0,
+        protect: bool = True,
+        glossary: GlossaryTerms = (),
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -153,7 +167,8 @@ class Pipeline(FollowsWeights):
                 single ones and nothing is wanted of the output. A prompt is never cut.
             long: a text (or sentence) longer than the model can read is translated in pieces, cut off, or refused; of
                 a prompt the end is kept.
-            tell: told which texts were long and what became of them, and which outputs lack phrases that must appear.
+            tell: told which texts were long and what became of them, which outputs lack phrases that must appear, and
+                how many lack something of their sources or repeat themselves.
             advance: told how many more texts are done.
             must: phrases that have to appear in the output, as text; a tuple holds alternatives, of which one is
                 enough. One phrase or one list for all texts, or a list of lists, one for each. An output that reaches
@@ -171,6 +186,10 @@ class Pipeline(FollowsWeights):
                 into `texts`, or into `pieces(texts).read` if some texts are read in pieces. An exception that it raises
                 ends the search.
             first: the number of the first text in its file, from 0, which seeds samples and is told in messages.
+            protect: keep numbers, addresses, codes, placeholders and emoji, leave a text without letters and digits as
+                it is, and read capitals, quotes and invisible characters as the training texts have them; see
+                `transduce.inference.preparation`. What is missing all the same is in `Prediction.missing`.
+            glossary: terms and their translations, as a table or as pairs, which outputs use where the terms stand.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
@@ -193,12 +212,17 @@ class Pipeline(FollowsWeights):
             workers=workers,
             on_step=on_step,
             first=first,
+            protect=protect,
+            glossary=glossary,
             search=search,
         )
         listed, alone = texts_of(texts)
         predictions = self.predict_all(listed, options)
         for line in cut_lines(predictions):
             tell(line) if tell else warnings.warn(line, stacklevel=2)
+        if tell:
+            for line in Faults.of(predictions, first).lines(len(predictions)):
+                tell(line)
         return predictions[0] if alone else predictions
 
     def predict_all(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
@@ -209,12 +233,14 @@ class Pipeline(FollowsWeights):
         constraints = constraints_of_each(len(listed), options.must, options.must_not, options.prefix)
         if options.constraints is not None:
             constraints = merged(constraints, options.constraints)
-        pieces = self.pieces(listed, options.split, options.long, constraints, options.first)
+        prepare = self.preparation.of_texts(options.protect, options.terms)
+        pieces = self.pieces(listed, options.split, options.long, constraints, options.first, prepare)
         if tell:
             how = (options.split, options.long, (), options.first)
             tell_of_pieces(pieces, constraints, lambda: self.pieces(listed, *how), tell)
         refuse_wants_of_pieces(constraints, pieces)
         found = decode(self.searched, pieces, settings, options, constraints)
+        found = looked_after(pieces, found, *self._second_searches(settings, options, constraints))
         if options.word_times and self.times_words:
             from transduce.interpret.word_times import with_word_times  # late: few ask for it
 
@@ -223,6 +249,17 @@ class Pipeline(FollowsWeights):
         if tell:
             tell_unmet(predictions, tell, options.first)
         return predictions
+
+    def _second_searches(
+        self, settings: Search, options: PredictionOptions, constraints: Sequence[Constraints]
+    ) -> tuple[SearchAgain | None, SearchWider | None]:
+        """For what is missing, and for loops; none where outputs are drawn, or written at once."""
+        update = wider(settings.method, settings.beam)
+        if update is None:
+            return None, None
+        again = partial(search_again, self.searched, settings, options, constraints)
+        more = settings.model_copy(update={**update, "groups": 1, "diversity": 0.0})
+        return again, None if any(constraints) else partial(search_widely, self.searched, more, options)
 
     @property
     def searched(self) -> SearchedModel:
@@ -246,7 +283,7 @@ class Pipeline(FollowsWeights):
         attention_of_each = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         picture = picture_of(self.task)
         shown = zip(pieces.joined(found), attention_of_each, map(self.familiarity.unseen, texts), strict=True)
-        return [each.shown_by(attend, picture, new) for each, attend, new in shown]
+        return [each.shown_by(attend, picture, new, self.judge) for each, attend, new in shown]
 
     __call__ = predict
 
@@ -338,8 +375,12 @@ class Pipeline(FollowsWeights):
         long: LongText = "split",
         constraints: Sequence[Constraints] = (),
         first: int = 0,
+        prepare: Callable[[str], Prepared] | None = None,
     ) -> Pieces:
-        """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse"."""
+        """How texts are read: which spans by themselves. Raises InputError for one too long, with long="refuse".
+
+        prepare: what is read in place of each span; None = the span itself.
+        """
         heard = self.task.columns.get("source")
         if heard is not None and (parts := heard.encode_audio(texts)) is not None:
             heard.refuse_unheard(texts, parts)
@@ -352,7 +393,7 @@ class Pipeline(FollowsWeights):
         prompts, reads = reads is None, reads or self.task.tokenizers["target"]
         language = self.task.languages[0]
         most = sys.maxsize if self.task.never_split and long == "split" else self.task.max_source_length
-        return pieces_of(texts, apart, reads, most, long, prompts, language, first)
+        return pieces_of(texts, apart, reads, most, long, prompts, language, first, prepare)
 
 
 class PredictorPipeline(Pipeline):
@@ -395,6 +436,7 @@ class EnsemblePipeline(Pipeline):
         first = members[0]
         self.recipe, self.task, self.lexicon = first.recipe, first.task, first.lexicon
         self.source_columns, self.familiarity = first.source_columns, first.familiarity
+        self.preparation = first.preparation
         self.precision, self.device = first.precision, first.device
         self.single_sentences = all(member.single_sentences for member in members)
         self.others = tuple(member.task for member in members[1:])

@@ -15,6 +15,7 @@ from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
+from transduce.pipeline.again import searching_again
 from transduce.search.plain_settings import METHODS, is_idle
 from transduce.search.settings import Search, search_settings
 from transduce.serve.markup import Link
@@ -53,6 +54,7 @@ class KernelsModel:
         self._loading = threading.Lock()
         self.search = search_settings(_recipes_search(translator), dict(use.search))
         translator.search = self.search.model_dump()
+        translator.again = searching_again(lambda: self.pipeline) if with_torch else None
         self.kind = str(translator.task.get("kind", "translation"))
         self.max_source_length = translator.max_source_length
         self.tokenizers: Mapping[str, Tokenizer] = {"source": translator.source_tokenizer, "target": translator.target}

@@ -13,6 +13,7 @@ from transduce.inference.example_texts import example_texts
 from transduce.inference.generates import generating
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
+from transduce.inference.preparation import mapped
 from transduce.inference.sentences import Span, Split
 from transduce.inference.splitting import LongText, Pieces
 from transduce.interpret.attention import Attention
@@ -152,11 +153,26 @@ def links(prediction: Prediction, found: Attention) -> list[Link]:
     if found.source is None or alignment_TS is None or not inputs or not outputs:
         return []
     reads, writes = ([(each.start, each.end) for each in side.tokens] for side in (found.source, found.target))
-    weight_WU = overlap(outputs, writes) @ alignment_TS @ overlap(inputs, reads).T
+    read, written = as_read(prediction, inputs), as_written(prediction, outputs)
+    weight_WU = overlap(written, writes) @ alignment_TS @ overlap(read, reads).T
     chosen = {(int(best), word) for word, best in enumerate(weight_WU.argmax(1))}
     left = set(range(len(inputs))) - {word for word, _ in chosen}
     chosen |= {(word, int(weight_WU[:, word].argmax())) for word in left}
     return [Link(inputs[word], outputs[other]) for word, other in sorted(chosen)]
+
+
+def as_read(prediction: Prediction, words: Sequence[Span]) -> list[Span]:
+    """Where words of the source stand in what the model read."""
+    if prediction.edits is None:
+        return list(words)
+    return [mapped(prediction.edits[0], *word, back=False) for word in words]
+
+
+def as_written(prediction: Prediction, words: Sequence[Span]) -> list[Span]:
+    """Where words of the text stand in what the model wrote."""
+    if prediction.edits is None:
+        return list(words)
+    return [mapped(prediction.edits[1], *word, back=True) for word in words]
 
 
 def overlap(words: Sequence[Span], tokens: Sequence[Span]) -> NDArray[np.float64]:

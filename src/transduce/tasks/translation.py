@@ -2,22 +2,23 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
+from transduce.data.augmentation import Augmenter
 from transduce.data.columns import Columns
 from transduce.data.columns.tokens import Tokens
-from transduce.data.corpus import provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
+from transduce.data.corpus import about_pairs, provenance, read_pairs, read_tagged_pairs, train_pair_tokenizers
 from transduce.data.encoding import open_examples, open_pairs_store, pairs_store_key
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
-from transduce.data.hold_out import TEST, TRAIN, VALIDATION, Split, part_of
+from transduce.data.hold_out import TEST, TRAIN, VALIDATION, Split, digest, part_of
 from transduce.data.input_file import InputFile
 from transduce.data.pairs.known_columns import Known, read_pair_inputs
 from transduce.data.pairs.pair_data import PairData, held_out_names
@@ -28,6 +29,7 @@ from transduce.data.store import Store, is_cached
 from transduce.data.tags import tags_of
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.data.tokenizers.unknown_tokens import unknown_report
+from transduce.data.word_alignment import MOST_PAIRS, WordAligner
 from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask, named_files
@@ -35,6 +37,18 @@ from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Dataset, TaskData, Tell
 
 Corpus = tuple[PairFiles, Parts | None]  # and where its pairs belong
+
+
+class _Version(NamedTuple):
+    """What becomes of a training pair: rate and seed of BPE-dropout, and what changes its texts."""
+
+    cut: tuple[float, int] | None = None
+    augment: Augmenter | None = None
+
+    def learn(self) -> None:
+        """Learn what is needed before processes encode side by side."""
+        if self.augment:
+            _ = self.augment.aligner
 
 
 class TranslationConfig(Config):
@@ -76,7 +90,7 @@ class Translation(TextTask):
             pairs = read_pairs(files, root)
             return part_of(pairs, split.parts[corpora.index(files)], TRAIN) if split else pairs
 
-        source, target = train_pair_tokenizers(config, corpora, Path(data.root), read)
+        source, target = train_pair_tokenizers(config, corpora, Path(data.root), read, data.augmented)
         return {"source": Tokens(source, ends=True), "target": Tokens(target, starts=True, ends=True)}
 
     @property
@@ -103,7 +117,7 @@ class Translation(TextTask):
         if split and split.count(TEST):
             tests |= self._drawn_tests(split, cache)
         made_from = provenance(train, self.held_out, self.root)
-        return TaskData(corpora, validation, tests, made_from, cuts=data.segmentations if data.bpe_dropout else 1)
+        return TaskData(corpora, validation, tests, made_from, cuts=data.versions)
 
     def read_inputs(self, path: Path) -> InputFile | None:
         """The pairs of a .csv, .jsonl, .tmx or .tsv; see `transduce.data.pairs.known_columns`."""
@@ -121,44 +135,86 @@ class Translation(TextTask):
     def _training_stores(
         self, groups: Sequence[Sequence[Corpus]], cache: Path, tell: Tell
     ) -> list[tuple[Store, float]]:
-        """Each entry's: the tokenizers' own pieces, and with BPE-dropout others."""
+        """Each entry's: the pairs as they are, and other versions of them."""
         data = self.data
-        seeds = [None, *range(1, data.segmentations)] if data.bpe_dropout else [None]
-        cuts = [None if seed is None else (data.bpe_dropout, seed) for seed in seeds]
+        versions = self._versions(groups)
         encodings = [
-            self._encoding(files, parts, cut, cache) for group in groups for files, parts in group for cut in cuts
+            self._encoding(files, parts, version, cache)
+            for group in groups
+            for files, parts in group
+            for version in versions
         ]
+        if data.augmented and not all(each.exists() for each in encodings):
+            tell("Learning which words translate each other, for data.placeholders and data.terms.")
+            versions[-1].learn()
         stores, found = iter(opened(encodings, data.workers, tell)), list[list[Store]]()
         for entry, group in zip(data.train, groups, strict=True):
-            found.append(list(islice(stores, len(group) * len(cuts))))
+            found.append(list(islice(stores, len(group) * len(versions))))
             name = ", ".join(str(path) for path in group[0][0].paths(self.root))
             if len(group) > 1:
                 name = f"{', '.join(entry.names.values())}: {len(group):,} files each"
-            own = found[-1][:: len(cuts)]
+            own = found[-1][:: len(versions)]
             tell(f"{name}: {Dropped.of_all([Dropped.from_dict(each.metadata['dropped']) for each in own]).report()}")
             if unknown := unknown_report(own):
                 tell(f"{name}: {unknown}")
             if data.bpe_dropout:
                 tell(f"{name}: cut into pieces in {data.segmentations} ways.")
+            elif data.augmented:
+                tell(f"{name}: {data.segmentations} versions of each pair.")
         weights = temperature_weights([sum(map(len, each)) for each in found], data.temperature)
         shares = [entry.weight * weight for entry, weight in zip(data.train, weights, strict=True)]
         return [(store, share) for each, share in zip(found, shares, strict=True) for store in each]
 
-    def _encoding(self, files: PairFiles, parts: Parts | None, cut: tuple[float, int] | None, cache: Path) -> Encoding:
+    def _versions(self, groups: Sequence[Sequence[Corpus]]) -> "list[_Version]":
+        """What becomes of each training pair: first nothing."""
+        data = self.data
+        if data.versions == 1:
+            return [_Version()]
+        learn = cache(lambda: WordAligner.learnt(self._pairs_to_align(groups)))
+        learnt_from = self._aligned(groups) if data.augmented else ""
+        return [
+            _Version(
+                (data.bpe_dropout, seed) if data.bpe_dropout and seed else None,
+                Augmenter(learn, learnt_from, data.augmented, seed) if data.augmented else None,
+            )
+            for seed in range(data.segmentations)
+        ]
+
+    def _pairs_to_align(self, groups: Sequence[Sequence[Corpus]]) -> Iterator[tuple[str, str]]:
+        """Training pairs out of all files, as many of each, evenly spread over its lines."""
+        corpora = [corpus for group in groups for corpus in group]
+        for files, parts in corpora:
+            step = max(1, about_pairs(files, self.root) * len(corpora) // MOST_PAIRS)
+            pairs = read_pairs(files, self.root)
+            trained = part_of(pairs, parts, TRAIN) if parts is not None else pairs
+            yield from ((source, target) for _, source, target in islice(trained, 0, None, step))
+
+    def _aligned(self, groups: Sequence[Sequence[Corpus]]) -> str:
+        """What the words are aligned in."""
+        parts = hashlib.sha256()
+        for files, held_out in (corpus for group in groups for corpus in group):
+            key = pairs_store_key(files, self.root, (self.source, self.target), NO_LIMITS)
+            parts.update(f"{key} {None if held_out is None else digest(held_out, TRAIN)}".encode())
+        return parts.hexdigest()
+
+    def _encoding(self, files: PairFiles, parts: Parts | None, version: "_Version", cache: Path) -> Encoding:
         filters, held_out = self.data.filters, None if parts is None else (parts, TRAIN)
-        key = partial(pairs_store_key, files, self.root, (self.source, self.target), filters, cut, held_out)
-        return Encoding(lambda: is_cached(cache, key()), lambda: self._store(files, filters, cache, cut, held_out))
+        both = (self.source, self.target)
+        key = partial(pairs_store_key, files, self.root, both, filters, version.cut, version.augment, held_out)
+        return Encoding(lambda: is_cached(cache, key()), lambda: self._store(files, filters, cache, version, held_out))
 
     def _store(
         self,
         files: PairFiles,
         filters: FilterConfig,
         cache: Path,
-        resegment: tuple[float, int] | None = None,
+        version: "_Version | None" = None,
         held_out: tuple[Parts, int] | None = None,
     ) -> Store:
-        both = (self.source, self.target)
-        return open_pairs_store(files, self.root, both, filters, cache, resegment=resegment, held_out=held_out)
+        both, version = (self.source, self.target), version or _Version()
+        return open_pairs_store(
+            files, self.root, both, filters, cache, resegment=version.cut, augment=version.augment, held_out=held_out
+        )
 
     def _drawn_tests(self, split: Split, cache: Path) -> dict[str, Dataset]:
         """A test set for each language that is written, as their words are not counted alike."""

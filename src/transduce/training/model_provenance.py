@@ -9,6 +9,7 @@ from transduce.data.corpus import sampled_pairs
 from transduce.data.files import fingerprint
 from transduce.data.pairs.pair_data import PairData
 from transduce.data.shards import sampled_shards
+from transduce.inference.preparation import noted_of
 from transduce.inference.sentences import LOOKED_AT, examined
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions
@@ -44,9 +45,10 @@ def provenance_of(recipe: Recipe, task: Task, data: TaskData, progress: Progress
     }
     if named := pairs_of(recipe):
         root = Path(named.root)
-        pairs = sampled_pairs(sampled_shards(named.train, root), root, LOOKED_AT)
+        pairs = [*sampled_pairs(sampled_shards(named.train, root), root, LOOKED_AT)]
         provenance["characters"] = _characters(named, task)
         provenance["sentences"] = examined(pairs, task.languages[0])
+        provenance |= noted_of(pairs)
     return provenance
 
 

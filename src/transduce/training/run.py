@@ -37,6 +37,7 @@ from transduce.tasks.column_cache import cached_columns
 from transduce.tasks.protocols import TaskData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
 from transduce.training.beginning import restore_or_start
+from transduce.training.calibration import calibration_of
 from transduce.training.checkpoint import Checkpoints, TrainingState
 from transduce.training.diagnostics import MANY_EPOCHS, PATIENCE, few_draws, many_epochs
 from transduce.training.display import Display
@@ -374,6 +375,8 @@ def _finish(
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
     (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, task, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
+    if calibrated := calibration_of(model, task, data.validation, recipe.search):
+        provenance["confidence"] = calibrated.to_dict()
     if opens := opening_of(model, task, provenance["examples"], recipe.search):
         provenance["opening"] = opens
     file = ModelFile(weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns)

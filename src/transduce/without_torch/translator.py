@@ -7,7 +7,7 @@ kernels. What needs more than these is refused, with the name of the package tha
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from types import SimpleNamespace
@@ -24,10 +24,13 @@ from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
 from transduce.data.tokenizers.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
+from transduce.inference.confidence import WordConfidence, judging
 from transduce.inference.example_texts import example_texts
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction, empty_prediction
+from transduce.inference.preparation import Preparation, Prepared
+from transduce.inference.second_search import Wanted, looked_after, wider
 from transduce.inference.sentences import Split, by_sentences, trained_on_single
 from transduce.inference.splitting import LongText, Pieces, pieces_of, tell_of_long
 from transduce.kernels.native import beam, kernels, multiplies_int8, openmp
@@ -73,13 +76,19 @@ class Translator:
         lexicon: what shortlists are made of; None = the file holds none.
         single_sentences: whether they were trained on pairs of single sentences.
         familiarity: which characters the first model's training texts had.
+        preparation: what the first model reads in place of a text.
         examples: texts like those that the first model was trained on.
 
     config: the first model's recipe.
     task: what the first model's recipe says of its task, such as its languages.
     search: settings of search, by key; those that `predict` is given come in their place.
     readable: the longest source, in tokens, that is read in one piece.
+    judge: says how sure the words of a prediction are; None where the model was not calibrated.
+    again: searches once more, with torch, for what outputs lack; None = that cannot be had, and it is only told.
     """
+
+    judge: "Callable[[Prediction], list[WordConfidence]] | None" = None
+    again: "Callable[[PredictionOptions, Pieces, Sequence[Wanted]], list[Prediction | None]] | None" = None
 
     def __init__(
         self,
@@ -89,10 +98,11 @@ class Translator:
         lexicon: Lexicon | None,
         single_sentences: bool,
         familiarity: Familiarity,
+        preparation: Preparation = Preparation(),  # noqa: B008
         examples: Sequence[str] = (),
     ) -> None:
         self.members, self.mean, self.lexicon = list(members), mean, lexicon
-        self.single_sentences, self.familiarity = single_sentences, familiarity
+        self.single_sentences, self.familiarity, self.preparation = single_sentences, familiarity, preparation
         self.name, self.examples = str(config.get("name", "")), examples
         self.config, self.task, self.search = config, section_of(config, "task"), section_of(config, "search")
         self.max_source_length, self.source_columns = max_source_length(config), source_columns(config)
@@ -141,22 +151,34 @@ class Translator:
         listed = addressed(self.source_tokenizer, listed, options.to) if options.to else listed
         settings = PlainSearch.asked(self.search, options.search)
         self._check_shortlist(settings)
-        pieces = self.pieces(listed, options.split, options.long, options.first)
+        prepare = self.preparation.of_texts(options.protect, options.terms)
+        pieces = self.pieces(listed, options.split, options.long, options.first, prepare)
         if options.tell:
             tell_of_long(pieces, options.tell)
         found = self._decoded(pieces, settings, options)
+        again = partial(self.again, options) if self.again else None
+        found = looked_after(pieces, found, again, partial(self._widely, options))
         shown = zip(pieces.joined(found), map(self.familiarity.unseen, listed), strict=True)
-        return [each.shown_by(_no_attention, unseen=new) for each, new in shown]
+        return [each.shown_by(_no_attention, unseen=new, judge=self.judge) for each, new in shown]
 
     __call__ = predict
 
-    def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0) -> Pieces:
-        """How the model reads texts: which spans of each by themselves. See `predict`."""
+    def pieces(
+        self,
+        texts: Sequence[str],
+        split: Split = "auto",
+        long: LongText = "split",
+        first: int = 0,
+        prepare: Callable[[str], Prepared] | None = None,
+    ) -> Pieces:
+        """How the model reads texts: which spans of each by themselves. See `predict`.
+
+        prepare: what is read in place of each span; None = the span itself.
+        """
         apart = [self.splits(split)] * len(texts)
         language = str(self.task.get("source", ""))
-        return pieces_of(
-            texts, apart, self.source_tokenizer, self.max_source_length, long, language=language, first=first
-        )
+        most, tokenizer = self.max_source_length, self.source_tokenizer
+        return pieces_of(texts, apart, tokenizer, most, long, False, language, first, prepare)
 
     def splits(self, split: Split) -> bool:
         """Whether a text is cut into its sentences."""
@@ -180,6 +202,12 @@ class Translator:
                 if advance:
                     advance(len(batch))
         return predictions
+
+    def _widely(self, options: PredictionOptions, pieces: Pieces, places: Sequence[int]) -> list[Prediction]:
+        """See `transduce.inference.second_search.SearchWider`."""
+        asked = PlainSearch.asked(self.search, options.search)
+        settings = replace(asked, **wider(asked.method, asked.beam) or {})
+        return self._decoded(pieces.chosen(places), settings, PredictionOptions(batch_size=options.batch_size))
 
     def _searched(
         self, read: Sequence[Sequence[Ids]], settings: PlainSearch, lines: Sequence[int]
@@ -306,7 +334,16 @@ def load(
         raise InputError(problems)
     familiarity = Familiarity.of(files[0].provenance, members[0].source)
     single, examples = all(map(_reads_single, files)), example_texts(files[0].provenance)
-    return Translator(members, ensemble, files[0].config, lexicons[0], single, familiarity, examples)
+    preparation = _preparation(files[0], members[0])
+    found = Translator(members, ensemble, files[0].config, lexicons[0], single, familiarity, preparation, examples)
+    found.judge = judging(files[0].provenance.get("confidence"), members[0].target) if len(members) == 1 else None
+    return found
+
+
+def _preparation(file: ModelFile, member: Member) -> Preparation:
+    """What a model reads in place of a text; see `transduce.inference.preparation.preparation_of`."""
+    sentences = section_of(file.config, "tokenizer").get("kind") != "character"
+    return Preparation.of(file.provenance, member.source, member.target, sentences)
 
 
 def _check_machine(int8: bool) -> None:

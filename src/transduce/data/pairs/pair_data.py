@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
+from transduce.data.augmentation import Augmented
 from transduce.data.filters import FilterConfig
 from transduce.data.hold_out import HELD_OUT, HoldOut, Split, drawn_from, split_pairs
 from transduce.data.pairs.pair_files import PairFiles
@@ -37,8 +38,15 @@ class PairData(Config):
     proportion to n^(1 / temperature), and the largest is shown once an epoch. 1: by size; 5 is usual."""
     bpe_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Training words are cut into pieces in several ways, leaving out this share of merges; usual: 0.1."""
+    placeholders: float = Field(default=0.0, ge=0, lt=1)
+    """Teach the model to copy placeholders, so that numbers, addresses and codes are kept: in this share of the
+    training pairs, words and their translations become placeholders, and so does what stands in both; usual: 0.15."""
+    terms: float = Field(default=0.0, ge=0, lt=1)
+    """Teach the model to use a glossary: in this share of the training pairs, words of the source are annotated with
+    their translations (Dinu et al. 2019); usual: 0.15."""
     segmentations: int = Field(default=8, ge=2)
-    """With bpe_dropout: in how many ways each training pair is cut, one of them the tokenizer's own."""
+    """With bpe_dropout, placeholders or terms: how many versions there are of each training pair, one of them the pair
+    itself as the tokenizer cuts it."""
 
     @model_validator(mode="after")
     def _has_training_text(self) -> Self:
@@ -57,6 +65,16 @@ class PairData(Config):
         if self.hold_out and self.hold_out.test and (taken := sorted(drawn & self.test.keys())):
             raise ValueError(f"hold_out.test is the test set {taken[0]}; give the other one another name")
         return self
+
+    @property
+    def augmented(self) -> Augmented:
+        """Shares of training pairs that are changed."""
+        return Augmented(self.placeholders, self.terms)
+
+    @property
+    def versions(self) -> int:
+        """How many there are of each training pair."""
+        return self.segmentations if self.bpe_dropout or self.augmented else 1
 
     def split(self) -> Split | None:
         """Where each training pair belongs; None where none is held out."""

@@ -110,6 +110,11 @@ class Tokenizer:
         return self._byte_level is not None and bool(self._byte_level.use_regex)
 
     @property
+    def spaces_pieces(self) -> bool:
+        """Whether a piece that begins with "▁" has a space before it, as those learnt here do, and SentencePiece's."""
+        return type(self._inner.decoder).__name__ == "Metaspace"
+
+    @property
     def spaces_texts(self) -> bool:
         """Whether a text is read as if a space stood before it."""
         return self._byte_level is not None and bool(self._byte_level.add_prefix_space)
