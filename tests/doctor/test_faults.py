@@ -139,7 +139,10 @@ def test_many_lines_with_a_nul_are_an_error(corpus: Corpus, write: Write) -> Non
 def test_lines_of_another_language_in_the_same_script(multi30k: Lines, write: Write, count: int) -> None:
     english, french, german = (multi30k(language)[:1500] for language in ("en", "fr", "de"))
     rows = sorted(random.Random(count).sample(range(1500), count))
-    for strangers, said in ((german, "another language than the others"), (english[99:] + english[:99], "the language of the")):
+    for strangers, said in (
+        (german, "another language than the others"),
+        (english[99:] + english[:99], "the language of the"),
+    ):
         target = [strangers[row] if row in rows else line for row, line in enumerate(french)]
         [finding] = examined(write, (english, target)).of_kind("other_language")
         assert said in finding.sentence
@@ -185,9 +188,9 @@ def test_translations_are_learnt_as_by_a_slow_loop() -> None:
         number_of[[buckets(word)[0] for word in sorted({*" ".join(lines).split()})]] = range(3)
         sides.append(collector.words().only(number_of))
     rows = np.arange(4)
-    t = partners._learn(*sides, rows, rows).t_VW.reshape(partners.VOCABULARY, partners.VOCABULARY)[:3, :3]
+    t = partners._learn(*sides, rows, rows).t_VW.reshape(3, 3)
     pairs = [([0, 1], [0, 1]), ([0, 2], [0, 2]), ([1, 2], [1, 2]), ([0], [0])]
-    frequency, slow = np.bincount([w for _, ws in pairs for w in ws]) / 7, np.full((3, 3), 1 / partners.VOCABULARY)
+    frequency, slow = np.bincount([w for _, ws in pairs for w in ws]) / 7, np.full((3, 3), 1 / 3)
     for _ in range(partners.ITERATIONS):
         count = np.zeros((3, 3))
         for vs, ws in pairs:
@@ -200,7 +203,7 @@ def test_translations_are_learnt_as_by_a_slow_loop() -> None:
 
 
 def test_numbers_and_placeholders_are_sets() -> None:
-    assert number_set("10,000 men") == number_set("010.000 Männer") == number_set("10 000") == number_set("１0000")
+    assert number_set("10,000 men") == number_set("010.000 Männer") == number_set("10 000") == number_set("１ 万 円")
     assert number_set("in 1999, 3 men") == number_set("3 in 1999") != number_set("3 in 1998")
     assert number_set("²") == number_set("none") == 0
     same = ["%s of {name}", "{name}: %s", "%s%s {name}"]

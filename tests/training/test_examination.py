@@ -106,6 +106,15 @@ def test_missing_and_empty_files_are_all_named(recipe: Callable[..., Recipe], tm
     assert "the file is empty" in refused(recipe([], [], *language_model), tmp_path / "cache")[0]
 
 
+def test_exchanged_sides_and_a_constant_target_are_refused(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
+    source, target = corpus(400)
+    halves = [*source[:200], *target[200:]], [*target[:200], *source[200:]]
+    [problem, advice] = refused(recipe(*halves), tmp_path / "cache")
+    assert "200 pairs with exchanged sides" in problem
+    assert "--force trains anyway" in advice
+    assert "400 pairs with one target" in refused(recipe(source, ["OK!"] * 400), tmp_path / "cache")[0]
+
+
 def test_what_is_not_certain_is_told_in_a_line_each(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     source, target = corpus(400)
     target[3], target[9] = "", "all of this stands on both sides"

@@ -29,11 +29,15 @@ SAYS_NOTE = re.compile(
     re.IGNORECASE,
 )
 DIGIT = re.compile(r"\d")
-NUMBER = re.compile(r"\d+(?:[., \u00a0\u202f]\d{3}(?!\d))*")
+NUMBER = re.compile(r"(\d+(?:[., \u00a0\u202f]\d{3}(?!\d))*)\s?([千万萬亿億]?)")
+TIMES = {"": 1, "千": 10**3, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 PLACEHOLDER = re.compile(
     r"(?<![\d%])%(?:\d+\$)?[sdif@](?![^\W\d_])|%\(\w+\)[sd]|\$?\{\{?[^\W\d]?[\w.]*\}?\}|<(?:x|g|ph) id=[^<>]*>"
 )
-REPEATED = ((1, 6), (2, 4), (3, 4), (4, 4))  # words of a phrase, and how often it must stand there in a row
+REPEATED = (
+    (1, 6),
+    *((words, 4) for words in range(2, 7)),
+)  # words of a phrase, and how often it must stand there in a row
 FEWEST_AGAIN = 5  # words that stood there before, of fewer nothing is repeated
 
 _GREEK = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρ", "ABEZHIKMNOPTYXovp", strict=True))
@@ -106,7 +110,7 @@ def _deceives(text: str) -> int:
 
 
 def repeats(words: Sequence[str]) -> bool:
-    """Whether a phrase of up to four words stands there six times (one word) or four times in a row."""
+    """Whether a phrase of up to six words stands there six times (one word) or four times in a row."""
     return any(_repeats(words, length, length * (often - 1)) for length, often in REPEATED)
 
 
@@ -123,12 +127,12 @@ def _repeats(words: Sequence[str], length: int, most: int) -> bool:
 def number_set(text: str) -> int:
     """The numbers in digits, each as one of 64 bits: two different sets of numbers are the same once in 64 times.
 
-    Separators of thousands and leading zeros do not count: 10,000 is 10000.
+    Separators of thousands and leading zeros do not count: 10,000 is 10000, and 1万.
     """
     if not DIGIT.search(text):
         return 0
-    digits = ("".join(filter(str.isdecimal, found)) for found in NUMBER.findall(text))
-    return _set_of((str(int(each)) for each in digits if 0 < len(each) < 100), 64)
+    found = (("".join(filter(str.isdecimal, digits)), times) for digits, times in NUMBER.findall(text))
+    return _set_of((str(int(digits) * TIMES[times]) for digits, times in found if 0 < len(digits) < 100), 64)
 
 
 def placeholder_set(text: str) -> int:

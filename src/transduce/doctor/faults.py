@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.doctor.contents import BRACKET, ENDS, NOTE, REPEATS, URL
-from transduce.doctor.languages import NO_LANGUAGE, Strangers, strangers, swapped_mask
+from transduce.doctor.languages import NO_LANGUAGE, Strangers, of_one_language, strangers, swapped_mask
 from transduce.doctor.pair_checks import (
     COPY_LETTERS,
     COPY_WORDS,
@@ -94,6 +94,12 @@ class Faults:
         return swapped_mask(self.paired.source.words, self.paired.target.words, self.paired.pairs)
 
     @cached_property
+    def translated(self) -> bool:
+        """Whether the sides are in two languages, so that each says what the other does."""
+        sides = self.paired
+        return not of_one_language(sides.source.words, sides.target.words, sides.pairs, self.swapped)
+
+    @cached_property
     def constant_target(self) -> Mask:
         """Pairs with a target that stands beside many sources, where targets are no labels."""
         sides = self.paired
@@ -120,7 +126,7 @@ class Faults:
     def numbers_differ(self) -> Mask:
         """Pairs with a number in digits on either side that the other lacks; one of them may write it in words."""
         source, target = (side.numbers[rows] for side, rows in self._sides())
-        return ((source & ~target) > 0) & ((target & ~source) > 0) & self.spoken
+        return ((source & ~target) > 0) & ((target & ~source) > 0) & self.spoken & self.translated
 
     @cached_property
     def note(self) -> Mask:
@@ -132,7 +138,7 @@ class Faults:
     def bracket(self) -> Mask:
         """Pairs with brackets on one side alone."""
         source, target = self.has(BRACKET)
-        return (source ^ target) & self.spoken
+        return self._unless_usual(source ^ target) & self.translated
 
     def cut(self, side: int, short: float = SHORT) -> Mask:
         """Pairs whose other side ends as a sentence, and this one does not and is shorter than usual."""
@@ -142,7 +148,7 @@ class Faults:
             return np.zeros(len(other_ends), np.bool_)
         shorter = self._deviation * (1 if side else -1) < -short
         spoken, rows = self._sides()[side]
-        return other_ends & ~ends[side] & shorter & (spoken.letters[rows] > 0) & ~self._told_already
+        return self.translated & other_ends & ~ends[side] & shorter & (spoken.letters[rows] > 0) & ~self._told_already
 
     @cached_property
     def near_duplicate(self) -> Mask:
@@ -166,6 +172,8 @@ class Faults:
     @cached_property
     def partners(self) -> Partners:
         sides = self.paired
+        if not self.translated:
+            return Partners(np.zeros(0, np.int64), np.zeros(len(sides.pairs), np.bool_))
         judged = ~(self._told_already | self.other_language | self.cut(0) | self.cut(1) | ratio_mask(self.paired))
         return wrong_partners(sides.source.words, sides.target.words, sides.pairs, judged)
 
@@ -249,8 +257,8 @@ def check_faults(faults: Faults) -> list[Finding]:
         *_told(faults, "placeholders_differ", faults.placeholders_differ, "whose placeholders (%s, {{name}}) differ"),
         *_told(faults, "numbers_differ", faults.numbers_differ, "whose numbers differ"),
         *_told(faults, "repetition", faults.repetition, "with a phrase again and again on one side"),
-        *_told(faults, "cut_source", faults.cut(0), "whose source ends within a sentence, and is short"),
-        *_told(faults, "cut_target", faults.cut(1), "whose target ends within a sentence, and is short"),
+        *_told(faults, "cut_source", faults.cut(0), "whose source is short and lacks a full stop that its target has"),
+        *_told(faults, "cut_target", faults.cut(1), "whose target is short and lacks a full stop that its source has"),
         *_notes(faults),
         *_told(
             faults,

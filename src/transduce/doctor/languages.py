@@ -23,13 +23,13 @@ Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
 FEWEST_PAIRS = 200  # from which languages are told apart
-FEWEST_LINES = 10  # of another language: of fewer, names and titles make a language of their own
+FEWEST_LINES = 15  # of another language: of fewer, names and titles make a language of their own
 ROUNDS = 12
 COMMON = 60  # words of a side that most of its lines have some of
 COMMONEST = 15  # words by which languages are compared
 RARE = 0.25  # times as frequent as in its own language, below which a word is rare in the other,
 MOST_RARE = 0.75  # as so many of them are: English and German share "in" and "an"
-USUAL = 0.2  # share of a language's lines that have each of its five commonest words; of random lines it is far less
+USUAL, USUAL_LINES = 0.25, 6  # share of a language's lines, and number, that have each of its five commonest words
 LACKS = 2.0  # standard deviations fewer common words than usual, in a line that may be of another language
 FEWEST_WORDS = 5  # of a line that teaches another language; FEWEST_TOLD: of a line that is told to be of one
 FEWEST_TOLD = 3
@@ -116,6 +116,11 @@ def swapped_mask(source: WordStatistics, target: WordStatistics, pairs: AlignedP
     return (sign * gain_N < -CERTAIN) & (sign * source_N < 0) & (sign * target_N < 0)
 
 
+def of_one_language(source: WordStatistics, target: WordStatistics, pairs: AlignedPairs, swapped_N: Mask) -> bool:
+    """Whether both sides are in one language, as texts and their summaries are; few pairs are not judged."""
+    return len(pairs) >= FEWEST_PAIRS and not are_apart(*_of_languages(source, target, pairs, swapped_N))
+
+
 def _is_turned(swapped_N: Mask) -> bool:
     """Whether the swapped pairs are the right ones: most of them are, or about half and the first among them."""
     share, first = swapped_N.mean(), swapped_N[: max(len(swapped_N) // 20, 1)].mean()
@@ -164,7 +169,8 @@ def strangers(words: WordStatistics, other: WordStatistics, judged_L: Mask) -> S
             break
         strange_L = found_L
     own_W, count = _lines_with(words, strange_L), int(strange_L.sum())
-    if count < FEWEST_LINES or np.sort(own_W)[-5:].mean() < USUAL * count or not are_apart(own_W, all_W - own_W):
+    together = np.sort(own_W)[-5:].mean() >= max(USUAL * count, USUAL_LINES)
+    if count < FEWEST_LINES or not together or not are_apart(own_W, all_W - own_W):
         return nobody
     return Strangers(strange_L, _rare(own_W, _lines_with(other, np.ones(len(other), np.bool_))) < 1 - MOST_RARE)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.doctor.alignment import AlignedPairs
-from transduce.doctor.association import VOCABULARY, places_of, vocabulary
+from transduce.doctor.association import places_of, vocabulary, vocabulary_size
 from transduce.doctor.words import WordStatistics
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,7 @@ def _scores(sides: tuple[WordStatistics, WordStatistics], rows: tuple[Rows, Rows
 
 @dataclass(frozen=True)
 class _Table:
-    """t(w | v) as one row of V W numbers, and how frequent each target word is."""
+    """t(w | v) as one row of V W numbers, and how frequent each of the W target words is."""
 
     t_VW: NDArray[np.float32]
     frequency_W: NDArray[np.float32]
@@ -121,19 +121,20 @@ def _links(source: WordStatistics, target: WordStatistics, source_rows: Rows, ta
     places, pair_T = places_of(target, target_rows)
     target_T = target.ids[places].astype(np.int64)
     source_places, word_K = places_of(source, source_rows[pair_T])
-    code_K = source.ids[source_places].astype(np.int64) * VOCABULARY + target_T[word_K]
+    code_K = source.ids[source_places].astype(np.int64) * vocabulary_size(target) + target_T[word_K]
     return _Links(code_K, word_K, target_T, pair_T)
 
 
 def _learn(source: WordStatistics, target: WordStatistics, source_rows: Rows, target_rows: Rows) -> _Table:
     links = _links(source, target, source_rows, target_rows)
-    frequency_W = np.bincount(links.target_T, minlength=VOCABULARY) / max(len(links.target_T), 1)
-    t_VW = np.full(VOCABULARY**2, 1 / VOCABULARY, np.float32)
+    sizes = vocabulary_size(source), vocabulary_size(target)
+    frequency_W = np.bincount(links.target_T, minlength=sizes[1]) / max(len(links.target_T), 1)
+    t_VW = np.full(sizes[0] * sizes[1], 1 / sizes[1], np.float32)
     for _ in range(ITERATIONS):
         p_K = t_VW[links.code_K]
         total_T = np.bincount(links.word_K, p_K, minlength=len(links.target_T)) + NULL * frequency_W[links.target_T]
-        count_VW = np.bincount(links.code_K, p_K / total_T[links.word_K], minlength=VOCABULARY**2)
-        by_source = count_VW.reshape(VOCABULARY, VOCABULARY)
+        count_VW = np.bincount(links.code_K, p_K / total_T[links.word_K], minlength=len(t_VW))
+        by_source = count_VW.reshape(sizes)
         t_VW = (by_source / (by_source.sum(axis=1, keepdims=True) + SHRINK)).astype(np.float32).reshape(-1)
     return _Table(t_VW, frequency_W.astype(np.float32))
 
