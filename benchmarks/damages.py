@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.doctor import Report, Severity, examine
+from transduce.doctor import Finding, Report, Severity, examine
 
 SEED, SHARE, TOLERANCE, HELD_OUT = 2026, 0.05, 0.2, 500
 LOOKALIKES = str.maketrans(
@@ -368,7 +368,8 @@ def to_damage(data: Path, pairs: int) -> Iterator[Corpus]:
     """The four, `pairs` of each that are spread evenly."""
     for corpus in (multi30k(data, "fr", "de"), multi30k(data, "de", "fr"), tatoeba(data, "cmn", "zh"), enja(data)):
         rows = np.unique(np.linspace(0, len(corpus.sides[0]) - 1, pairs).astype(int)).tolist()
-        yield replace(corpus, sides=tuple([side[row] for row in rows] for side in corpus.sides))
+        source, target = ([side[row] for row in rows] for side in corpus.sides)
+        yield replace(corpus, sides=(source, target))
 
 
 def undamaged(data: Path) -> Iterator[Corpus]:
@@ -383,13 +384,14 @@ def examined(corpus: Corpus) -> tuple[Report, float]:
         for path, lines in zip(paths, (*corpus.sides, *corpus.tests), strict=True):
             path.write_bytes("".join(f"{line}\n" for line in lines).encode())
         began = time.process_time()
-        return examine(*paths), time.process_time() - began
+        report = examine(paths[0], paths[1], paths[2], paths[3])
+        return report, time.process_time() - began
 
 
 def judged(report: Report, before: Report, damage: Damage, rows: list[int]) -> tuple[bool, str]:
     """Whether the damage was found, and what was: the count, and what is wrong with it."""
 
-    def findings(report: Report) -> list:
+    def findings(report: Report) -> list[Finding]:
         kinds = damage.kind.split("|")
         return [each for each in report.findings if each.kind in kinds and damage.words in each.sentence]
 

@@ -15,6 +15,7 @@ Letters = NDArray[np.int32]
 LETTERS_TO_JUDGE = 8  # fewer may be a name or a unit; a Chinese character says as much as two letters
 MANY_MIXED = 0.01  # share of the Chinese lines that are written the other way, which is no accident
 MUCH_MARKUP = 0.01  # share of the lines with HTML, which is no accident: Moses's tokenizer writes &apos; for '
+WITH_CASE = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN")  # scripts with capitals
 MOSTLY_CASED = 0.7  # share of the lines that have capitals, or none, from which the others are odd
 MANY_LINES = 0.01  # share of the lines that is no accident
 COMMON_SCRIPT = 0.1  # share of the lines from which a script belongs to the side
@@ -127,6 +128,7 @@ def homoglyph(side: ScannedSide, role: str) -> list[Finding]:
 def case(side: ScannedSide, role: str) -> list[Finding]:
     """Lines without a capital, or in capitals, where most lines have some, or none."""
     cased = ((side.bits & (LOWER | UPPER | MIXED)) > 0) & ((side.bits & URL) == 0) & (side.letters >= LETTERS_TO_JUDGE)
+    cased &= np.isin(side.script, [number for number, name in enumerate(side.scripts) if name in WITH_CASE])
     findings = []
     for bit, how in ((LOWER, "without a capital letter"), (UPPER, "in capitals")):
         mask = cased & ((side.bits & bit) > 0)
