@@ -98,9 +98,9 @@ def doctor(
         transduce doctor --source train.en --target train.sw
 
     It finds shifted lines, exchanged sides, wrong partners, other languages and scripts, copies, duplicates, cut or
-    repeated targets, numbers and placeholders that differ, bad characters, damaged encodings, HTML, mixed simplified and
-    traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce train`: two
-    files, one file with columns, a folder; or the recipe.
+    repeated targets, numbers and placeholders that differ, bad characters, damaged encodings, HTML, mixed simplified
+    and traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce
+    train`: two files, one file with columns, a folder; or the recipe.
 
     Of a table of texts with labels, or of a recipe of classification, it tells texts with two labels, rare labels, and
     texts that held-out files beside it, or --test-source, have, too.
