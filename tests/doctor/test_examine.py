@@ -92,8 +92,8 @@ def test_copies_but_not_short_names(corpus: Corpus, write: Write) -> None:
     copies = {5: corpus[0][4], 80: corpus[0][79].upper() + " "}
     names = {20: "Angela Merkel", 21: "1 234 567, 8 910 111", 22: "OK"}
     source, target = put(corpus[0], names), put(corpus[1], copies | names)
-    finding = only_finding(report_of(write, source, target))
-    assert (finding.kind, finding.lines) == ("copy", [5, 80])
+    [finding] = report_of(write, source, target).of_kind("copy")
+    assert finding.lines == [5, 80]
 
 
 def test_pairs_that_are_mostly_empty_or_the_same_teach_nothing(corpus: Corpus, write: Write) -> None:
@@ -118,8 +118,8 @@ def test_duplicates_and_several_targets_are_told_apart(corpus: Corpus, write: Wr
 
 def test_wrong_script(corpus: Corpus, write: Write) -> None:
     strange = {7: "Это предложение на другом языке", 8: "ここは日本語です、はい", 9: "Да 12", 10: "Ωmega"}
-    finding = only_finding(report_of(write, corpus[0], put(corpus[1], strange)))
-    assert (finding.kind, finding.side, finding.lines) == ("wrong_script", "target", [7, 8])
+    [finding] = report_of(write, corpus[0], put(corpus[1], strange)).of_kind("wrong_script")
+    assert (finding.side, finding.lines) == ("target", [7, 8])
     assert "CJK" in finding.sentence.upper()
     assert "Latin is usual" in finding.sentence
 

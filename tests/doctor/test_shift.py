@@ -100,10 +100,14 @@ def shuffled(lines: list[str]) -> list[str]:
 
 
 def test_unrelated_files_are_told(multi30k: Lines, write: Write) -> None:
-    report = examine(write("a", multi30k("en")[:1500]), write("b", shuffled(multi30k("de")[:1500])))
-    (finding,) = report.of_kind("alignment_unjudged")
-    assert finding.severity is Severity.WARNING
+    english, german = multi30k("en")[:1500], multi30k("de")[1500:3000]
+    report = examine(write("a", english), write("b", shuffled(german)))
+    (finding,) = report.of_kind("unrelated")
+    assert (finding.severity, finding.count) == (Severity.ERROR, 1500)
     assert not report.of_kind("shift")
+    sorted_by_length = [sorted(lines, key=len) for lines in (english, german)]  # as if lengths said that they belong
+    (finding,) = examine(*(write(f"sorted{n}", lines) for n, lines in enumerate(sorted_by_length))).findings[:1]
+    assert (finding.kind, finding.severity) == ("alignment_unjudged", Severity.WARNING)
 
 
 def dictionary(entries: int) -> Corpus:

@@ -25,7 +25,7 @@ def spoiled(text: str) -> str:
 def test_damaged_encodings_are_found_and_a_cleaned_copy_repairs_them(corpus: Corpus, write: Write) -> None:
     pytest.importorskip("ftfy")
     source, target = corpus
-    right = {9: "L’été était déjà là – où?", 33: "Straße für Öl"}
+    right = {9: "L’été était déjà là – où?", 33: "Eine Straße für Öl und Gas."}
     lines = [spoiled(right[place]) if place in right else line for place, line in enumerate(target, 1)]
     report = examine(write("a.txt", source), write("b.txt", lines))
     [finding] = report.findings
@@ -42,7 +42,7 @@ HTML = {
     3: ("Tom &amp; Jerry &quot;live&quot;&nbsp;here.", 'Tom & Jerry "live" here.'),
     7: ("It &#39;s &#x41; test<br/>of &lt;b&gt;", "It 's A test<br/>of <b>"),
     9: ('He is <FONT color="red">red</FONT>.', 'He is <FONT color="red">red</FONT>.'),
-    12: ("one&#10;line&#0;", "one line\ufffd"),
+    12: ("one&#10;line&#0;.", "one line\ufffd."),
 }
 PLAIN = [
     "a < b and c > d",

@@ -106,6 +106,15 @@ def test_missing_and_empty_files_are_all_named(recipe: Callable[..., Recipe], tm
     assert "the file is empty" in refused(recipe([], [], *language_model), tmp_path / "cache")[0]
 
 
+def test_exchanged_sides_and_a_constant_target_are_refused(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
+    source, target = corpus(400)
+    halves = [*source[:200], *target[200:]], [*target[:200], *source[200:]]
+    [problem, advice] = refused(recipe(*halves), tmp_path / "cache")
+    assert "200 pairs with exchanged sides" in problem
+    assert "--force trains anyway" in advice
+    assert "400 pairs with one target" in refused(recipe(source, ["OK!"] * 400), tmp_path / "cache")[0]
+
+
 def test_what_is_not_certain_is_told_in_a_line_each(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     source, target = corpus(400)
     target[3], target[9] = "", "all of this stands on both sides"
@@ -136,7 +145,7 @@ MIXED = [
 
 def test_mixed_chinese_is_told_with_the_command_that_mends_it(recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     pytest.importorskip("opencc")
-    source = [f"This is sentence number {n}, which we have not read." for n in range(25)]
+    source = [f"This is sentence number {n}, which we have not read." for n in (*range(20), *range(5))]
     [said] = told(recipe(source, MIXED), tmp_path / "cache")
     assert "5 lines of the target in traditional characters, where 20 are in simplified ones" in said
     assert "opencc -c t2s -i FILE -o NEW" in said
@@ -147,7 +156,7 @@ def test_what_needs_a_library_is_told_until_it_is_there(
 ) -> None:
     """As it would be said where OpenCC is not installed; later, what it finds."""
     pytest.importorskip("opencc")
-    source = [f"This is sentence number {n}, which we have not read." for n in range(25)]
+    source = [f"This is sentence number {n}, which we have not read." for n in (*range(20), *range(5))]
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "opencc", None)
         writing.extras.cache_clear()

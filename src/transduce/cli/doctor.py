@@ -97,7 +97,8 @@ def doctor(
 
         transduce doctor --source train.en --target train.sw
 
-    It finds shifted lines, copies, duplicates, bad characters, damaged encodings, HTML, wrong scripts, mixed simplified
+    It finds shifted lines, exchanged sides, wrong partners, other languages and scripts, copies, duplicates, cut or
+    repeated targets, numbers and placeholders that differ, bad characters, damaged encodings, HTML, mixed simplified
     and traditional Chinese and leaked test sets, and can write a cleaned copy. Pairs are named as for `transduce
     train`: two files, one file with columns, a folder; or the recipe.
 
@@ -400,6 +401,9 @@ def _print_tables(report: "Report", cleaned: "Cleaned | None") -> None:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in cleaned.dropped.items()) or "nothing"
         console.print(f"Cleaned copy: {cleaned.written:,} pairs written, {cleaned.mended:,} of them mended.")
         console.print(f"Left out: {reasons}.", markup=False)
+        if cleaned.changes:
+            changes = ", ".join(f"{what} {count:,}" for what, count in cleaned.changes.items())
+            console.print(f"Lines mended: {changes}.", markup=False)
 
 
 def _findings_table(report: "Report") -> "Table":

@@ -49,7 +49,7 @@ class Association:
 
 def learn(source: WordStatistics, target: WordStatistics, source_rows: Rows, target_rows: Rows) -> Association:
     """Word vectors, with the lines `source_rows[i]` and `target_rows[i]` taken for translations."""
-    sizes = _size(source), _size(target)
+    sizes = vocabulary_size(source), vocabulary_size(target)
     together_VW = count_together(source, target, source_rows, target_rows, sizes)
     alone_V, alone_W = _count(source, source_rows, sizes[0]), _count(target, target_rows, sizes[1])
     expected_VW = np.outer(alone_V, alone_W) / max(len(source_rows), 1)
@@ -58,7 +58,8 @@ def learn(source: WordStatistics, target: WordStatistics, source_rows: Rows, tar
     return Association(left_VD * np.sqrt(values_D), right_WD * np.sqrt(values_D))
 
 
-def _size(words: WordStatistics) -> int:
+def vocabulary_size(words: WordStatistics) -> int:
+    """How many words there are at most, by their numbers."""
     return int(words.ids.max()) + 1 if len(words.ids) else 0
 
 

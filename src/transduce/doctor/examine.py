@@ -11,11 +11,13 @@ from transduce.data.corpus import read_pairs
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.doctor.alignment import mended
 from transduce.doctor.characters import odd_bit
+from transduce.doctor.faults import Faults, check_faults
 from transduce.doctor.lines import LineSample, ScannedFile, as_text_file, column_of
 from transduce.doctor.pair_checks import (
     Hashes,
     Paired,
     check_leak,
+    check_near_leak,
     check_pairs,
     copy_mask,
     duplicate_mask,
@@ -69,18 +71,30 @@ def examine(
     for role, side in sides.items():
         findings += check_side(side, role)
     findings += check_pairs(paired)
-    drop = reasons_to_drop(paired)
+    progress("judging pairs", 0)
+    faults = Faults(paired)
+    findings += check_faults(faults)
+    drop = reasons_to_drop(paired, faults.swapped) | faults.reasons_to_drop()
     sets: dict[str, tuple[File, File | None]] = {} if test_source is None else {"test": (test_source, test_target)}
     for name, both in {**sets, **(tests or {})}.items():
         tested = _test_sides(name, *both, progress)
         findings += _leaks(paired, tested, name)
         if f"{name} target" in tested:
-            leaked = np.isin(paired.exact, _pair_hashes(tested, name))
+            leaked = _in_test(paired, tested, name)
             drop["in_test_set"] = drop["in_test_set"] | leaked if "in_test_set" in drop else leaked
         files, sides = files | {role: side.file for role, side in tested.items()}, sides | tested
     findings = _with_examples(findings, files, paired)
     lines = {role: len(side) for role, side in sides.items()}
-    return Report(files, lines, worst_first(findings), alignment, pairs, drop, not_looked_for=_not_looked_for(sides))
+    return Report(
+        files,
+        lines,
+        worst_first(findings),
+        alignment,
+        pairs,
+        drop,
+        swapped=faults.swapped,
+        not_looked_for=_not_looked_for(sides),
+    )
 
 
 def examine_text(
@@ -99,14 +113,15 @@ def examine_text(
     return Report(files, lines, findings, not_looked_for=_not_looked_for(sides))
 
 
-def reasons_to_drop(paired: Paired) -> dict[str, Mask]:
-    """Why `clean` would leave pairs out, most basic reason first."""
+def reasons_to_drop(paired: Paired, swapped: Mask) -> dict[str, Mask]:
+    """Why `clean` would leave pairs out, most basic reason first. swapped: pairs whose scripts are right, exchanged."""
     source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
     one_empty, both_empty = empty_masks(paired)
     return {
         "invalid_utf8": paired.source.invalid[source_rows] | paired.target.invalid[target_rows],
         "empty": one_empty | both_empty,
-        "wrong_script": foreign_mask(paired.source)[source_rows] | foreign_mask(paired.target)[target_rows],
+        "wrong_script": (foreign_mask(paired.source)[source_rows] | foreign_mask(paired.target)[target_rows])
+        & ~swapped,
         "copy": copy_mask(paired),
         "extreme_length": endless_mask(paired.source)[source_rows] | endless_mask(paired.target)[target_rows],
         "extreme_ratio": ratio_mask(paired),
@@ -143,7 +158,15 @@ def _leaks(paired: Paired, tests: dict[str, ScannedSide], name: str) -> list[Fin
     findings = check_leak(paired.source.exact, source.exact, source, "source", Severity.WARNING, name)
     if f"{name} target" in tests:
         findings += check_leak(paired.exact, _pair_hashes(tests, name), source, "pair", Severity.ERROR, name)
+        findings += check_near_leak(paired, source, tests[f"{name} target"], name)
     return findings
+
+
+def _in_test(paired: Paired, tests: dict[str, ScannedSide], name: str) -> Mask:
+    """Pairs that the test set has, too, but for case."""
+    source, target = paired.source.folded, paired.target.folded
+    tested = pair_hash(tests[f"{name} source"].folded, tests[f"{name} target"].folded)
+    return np.isin(pair_hash(source[paired.pairs.source_rows], target[paired.pairs.target_rows]), tested)
 
 
 def _pair_hashes(tests: dict[str, ScannedSide], name: str) -> Hashes:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.doctor.alignment import AlignedPairs
+from transduce.doctor.contents import URL
 from transduce.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.doctor.scan import ScannedSide
 from transduce.doctor.side_checks import spoken_letters
@@ -60,7 +61,8 @@ def copy_mask(paired: Paired) -> Mask:
     """Pairs whose target is the source again, apart from case; short ones (names, numbers) are let be."""
     words = paired.source.words
     long = (spoken_letters(paired.source) >= COPY_LETTERS) & (words.per_line() >= COPY_WORDS) & (not words.by_character)
-    return same_mask(paired) & long[paired.pairs.source_rows]
+    url = (paired.source.bits & URL) > 0
+    return same_mask(paired) & (long & ~url)[paired.pairs.source_rows]
 
 
 def same_mask(paired: Paired) -> Mask:
@@ -76,7 +78,8 @@ def ratio_mask(paired: Paired) -> Mask:
     spoken = (source > 0) & (target > 0)
     if not spoken.any():
         return np.zeros(len(source), np.bool_)
-    ratio = np.log((target + RATIO_SLACK) / (source + RATIO_SLACK))
+    usual = np.median(source[spoken]) / np.median(target[spoken])  # so that the slack is as much on either side
+    ratio = np.log((target * usual + RATIO_SLACK) / (source + RATIO_SLACK))
     return spoken & (np.abs(ratio - np.median(ratio[spoken])) > np.log(RATIO))
 
 
@@ -158,3 +161,18 @@ def check_leak(
     sentence = f"{len(rows):,} of the {called}'s {len(test):,} {what}s are in the training set too."
     first, role = test_source.file.first_line, f"{name} source"
     return about_rows(f"test_{what}_in_train", severity, sentence, rows, side=role, first_line=first)
+
+
+def check_near_leak(paired: Paired, test_source: ScannedSide, test_target: ScannedSide, name: str) -> list[Finding]:
+    """Pairs of the test set that the training set has but for case, punctuation and digits, and not word for word."""
+    source_rows, target_rows = paired.pairs.source_rows, paired.pairs.target_rows
+    train = pair_hash(paired.source.loose[source_rows], paired.target.loose[target_rows])
+    nearly = np.isin(pair_hash(test_source.loose, test_target.loose), train)
+    exactly = np.isin(pair_hash(test_source.exact, test_target.exact), paired.exact)
+    rows = np.flatnonzero(nearly & ~exactly & (test_source.loose > 0) & (test_target.loose > 0))
+    sentence = (
+        f"{len(rows):,} of the {name.replace('test', 'test set', 1)}'s {len(test_source):,} pairs are in the training "
+        "set but for case, punctuation and digits."
+    )
+    first, role = test_source.file.first_line, f"{name} source"
+    return about_rows("test_pair_nearly_in_train", Severity.WARNING, sentence, rows, side=role, first_line=first)

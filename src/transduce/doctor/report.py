@@ -70,6 +70,7 @@ class Report:
         alignment: the stretches over which the two sides run parallel; None for a single file.
         pairs: the rows that belong together, any shift mended; None for a single file.
         drop: for each reason why `clean` would leave a pair out, which pairs those are.
+        swapped: which pairs have exchanged sides, which `clean` puts right; None for a single file.
         unit: what `lines` counts, in a word.
         not_looked_for: what needs a library that is not installed, and how to install it.
     """
@@ -80,6 +81,7 @@ class Report:
     alignment: Alignment | None = None
     pairs: AlignedPairs | None = None
     drop: dict[str, Mask] = field(default_factory=dict)
+    swapped: Mask | None = None
     unit: str = "line"
     not_looked_for: list[str] = field(default_factory=list)
 

@@ -1,6 +1,6 @@
 """One pass over one file: a few numbers per line, from which every check is then plain array arithmetic.
 
-No text is kept; about 66 bytes a line are, so ten million pairs need about 1.5 GB.
+No text is kept; about 90 bytes a line are, so ten million pairs need about 2 GB.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from transduce.data.files import is_utf8
 from transduce.doctor.characters import REPLACEMENT_BIT, Alphabet, CharacterCounts
+from transduce.doctor.contents import Bits, contents_of
 from transduce.doctor.lines import ScannedFile
-from transduce.doctor.words import WordCollector, WordStatistics, are_words
+from transduce.doctor.words import WordCollector, WordStatistics, are_words, pieces
 from transduce.doctor.writing import Marks, marks_of
 
 LINES_AT_ONCE = 4096
@@ -45,6 +46,8 @@ class ScannedSide:
         words: its words.
         scripts: the names of the scripts met.
         marks: how it is written; see `transduce.doctor.writing`.
+        bits, numbers, placeholders: what it holds; see `transduce.doctor.contents`.
+        loose: a hash of its letters, case folded, without digits and punctuation; 0 for none.
     """
 
     file: ScannedFile
@@ -58,6 +61,10 @@ class ScannedSide:
     words: WordStatistics
     scripts: list[str]
     marks: Marks
+    bits: Bits
+    numbers: Hashes
+    placeholders: NDArray[np.uint32]
+    loose: Hashes
 
     def __len__(self) -> int:
         return len(self.exact)
@@ -80,6 +87,10 @@ class ScannedLines:
     odd: NDArray[np.uint16]
     invalid: Mask
     marks: Marks
+    bits: Bits
+    numbers: Hashes
+    placeholders: NDArray[np.uint32]
+    loose: Hashes
     words: WordStatistics
     scripts: list[str]
 
@@ -108,8 +119,10 @@ def scan_lines(raws: list[bytes], alphabet: Alphabet, by_character: bool = False
     texts, bad = decode(raws)
     stripped = [text.strip() for text in texts]
     words = WordCollector(by_character)
-    for text in stripped:
-        words.add(text)
+    found = [pieces(text, by_character) for text in stripped]
+    for each in found:
+        words.add_pieces(each)
+    held = contents_of(stripped, found)
     measured = _measure(alphabet, texts, stripped, bad)
     return ScannedLines(
         exact=hashes([raw.strip() for raw in raws]),
@@ -120,6 +133,10 @@ def scan_lines(raws: list[bytes], alphabet: Alphabet, by_character: bool = False
         odd=measured.odd,
         invalid=bad,
         marks=marks_of(stripped),
+        bits=held.bits,
+        numbers=held.numbers,
+        placeholders=held.placeholders,
+        loose=_loose(found),
         words=words.words(),
         scripts=list(alphabet.scripts),
     )
@@ -148,7 +165,17 @@ def side_of(file: ScannedFile, parts: Iterable[ScannedLines], by_character: bool
         words=WordStatistics(np.concatenate([np.zeros(1, np.int64), *stops]), ids, by_character),
         scripts=alphabet.scripts,
         marks=joined("marks", np.uint8),
+        bits=joined("bits", np.uint16),
+        numbers=joined("numbers", np.uint64),
+        placeholders=joined("placeholders", np.uint32),
+        loose=joined("loose", np.uint64),
     )
+
+
+def _loose(found: list[list[str]]) -> Hashes:
+    """Hashes of the letters in the words of each line; 0 for none."""
+    letters = ["".join(filter(str.isalpha, words)) for words in found]
+    return np.where(np.array(letters) != "", hashes(letters), np.uint64(0))
 
 
 def _renumbered(part: ScannedLines, scripts: list[str]) -> NDArray[np.uint8]:

@@ -23,7 +23,7 @@ from transduce.doctor.alignment import Alignment, Change, Stretch
 from transduce.doctor.association import SEEN_AT_LEAST, embed
 from transduce.doctor.compare import Comparison
 from transduce.doctor.evidence import DECOYS, Evidence, gather, separation
-from transduce.doctor.report import Finding, Severity, plural
+from transduce.doctor.report import LINES_NAMED, Finding, Severity, plural
 from transduce.doctor.scan import Progress, ScannedSide, in_silence
 
 Floats = NDArray[np.float32]
@@ -39,6 +39,7 @@ CHANGE_REACH = 500  # lines looked at on either side of a change
 
 FEWEST_TO_WONDER = 1_000  # lines from which it is strange that nothing could be learned
 FEWEST_WORDS = 50  # different words of a side from which on it is: digits or labels go with many lines
+SAME_LENGTH = 0.1  # nats by which lines vary in length, of less it says nothing
 MOSTLY = 0.1  # share of the lines that match nothing from which it is an error
 
 REACH = 5  # offsets tried around 0 and around the difference of the line counts
@@ -211,7 +212,20 @@ def _unjudged(source: ScannedSide, target: ScannedSide, alignment: Alignment) ->
         "No word of one side goes with any word of the other: the two files look unrelated, or their lines "
         "are in different orders."
     )
+    if lengths_differ(source, target):
+        sentence += " Nor does the length of one go with that of the other."
+        first = source.file.first_line
+        return [Finding("unrelated", Severity.ERROR, sentence, lines, [first + row for row in range(LINES_NAMED)])]
     return [Finding("alignment_unjudged", Severity.WARNING, sentence, lines)]
+
+
+def lengths_differ(source: ScannedSide, target: ScannedSide) -> bool:
+    """Whether lines vary in length, and long ones do not stand beside long ones, as translations do."""
+    lines = min(len(source), len(target))
+    lengths = [np.log(side.length[:lines] + 1.0) for side in (source, target)]
+    if min(each.std() for each in lengths) < SAME_LENGTH:
+        return False
+    return abs(float(np.corrcoef(lengths)[0, 1])) < SIGNIFICANT / np.sqrt(lines)
 
 
 def likeliest_states(evidence_LS: Floats, start_price_S: Floats, change_price_S: Floats) -> Rows:

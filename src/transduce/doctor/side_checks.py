@@ -1,10 +1,11 @@
 """What can be wrong with one side alone: broken bytes and encodings, odd characters, HTML, a foreign script, mixed
-Chinese, endless lines."""
+Chinese, endless lines, letters that deceive."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.doctor.characters import ODD_NAMES, OTHER_CONTROL
+from transduce.doctor.contents import HOMOGLYPH, INVISIBLE, LOWER, MIXED, NARROW, UPPER, URL, WIDE
 from transduce.doctor.report import Finding, Mask, Severity, about_rows
 from transduce.doctor.scan import ScannedSide
 from transduce.doctor.writing import GBK, MARKUP, MOJIBAKE, SIMPLIFIED, TRADITIONAL, is_chinese
@@ -14,6 +15,9 @@ Letters = NDArray[np.int32]
 LETTERS_TO_JUDGE = 8  # fewer may be a name or a unit; a Chinese character says as much as two letters
 MANY_MIXED = 0.01  # share of the Chinese lines that are written the other way, which is no accident
 MUCH_MARKUP = 0.01  # share of the lines with HTML, which is no accident: Moses's tokenizer writes &apos; for '
+WITH_CASE = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN")  # scripts with capitals
+MOSTLY_CASED = 0.7  # share of the lines that have capitals, or none, from which the others are odd
+MANY_LINES = 0.01  # share of the lines that is no accident
 COMMON_SCRIPT = 0.1  # share of the lines from which a script belongs to the side
 LONG = 1_000  # characters
 LONG_TIMES_MEDIAN = 20
@@ -22,7 +26,7 @@ QUIET = {"tab": Severity.NOTE}
 
 def check_side(side: ScannedSide, role: str) -> list[Finding]:
     """Every finding about `side` that needs no other file."""
-    each = (invalid, odd, foreign, mojibake, markup, mixed_chinese, endless)
+    each = (invalid, odd, foreign, mojibake, markup, mixed_chinese, mixed_width, invisible, homoglyph, case, endless)
     return [finding for check in each for finding in check(side, role)]
 
 
@@ -41,6 +45,8 @@ def odd(side: ScannedSide, role: str) -> list[Finding]:
         one = f"an{name}" if name == OTHER_CONTROL else f"a {name}"
         sentence = f"{{lines}} of the {role} with {one} inside."
         severity = QUIET.get(name, Severity.WARNING)
+        if name == "NUL" and len(rows) > MANY_LINES * len(side):
+            severity = Severity.ERROR  # a binary file, or UTF-16
         findings += about_rows("odd_character", severity, sentence, rows, side=role, first_line=side.file.first_line)
     return findings
 
@@ -93,6 +99,50 @@ def mixed_chinese(side: ScannedSide, role: str) -> list[Finding]:
     )
     severity = Severity.WARNING if often else Severity.NOTE
     return about_rows("mixed_chinese", severity, sentence, rows, side=role, first_line=side.file.first_line)
+
+
+def mixed_width(side: ScannedSide, role: str) -> list[Finding]:
+    """Full-width letters in texts that are not Chinese or Japanese, and half-width katakana."""
+    findings = []
+    for which, bit in (("full-width letters", WIDE), ("half-width katakana", NARROW)):
+        sentence = f"{{lines}} of the {role} in {which}. A cleaned copy writes them as usual."
+        findings += _mended(side, role, "mixed_width", (side.bits & bit) > 0, sentence)
+    return findings
+
+
+def invisible(side: ScannedSide, role: str) -> list[Finding]:
+    """Zero-width characters and soft hyphens."""
+    sentence = f"{{lines}} of the {role} with a zero-width character or a soft hyphen inside. A cleaned copy has none."
+    return _mended(side, role, "invisible", (side.bits & INVISIBLE) > 0, sentence)
+
+
+def homoglyph(side: ScannedSide, role: str) -> list[Finding]:
+    """Words in Latin script with a Greek or Cyrillic letter that looks the same."""
+    sentence = (
+        f"{{lines}} of the {role} with a Greek or Cyrillic letter within a Latin word, which looks the same. A cleaned "
+        "copy has the Latin one."
+    )
+    return _mended(side, role, "homoglyph", (side.bits & HOMOGLYPH) > 0, sentence)
+
+
+def case(side: ScannedSide, role: str) -> list[Finding]:
+    """Lines without a capital, or in capitals, where most lines have some, or none."""
+    cased = ((side.bits & (LOWER | UPPER | MIXED)) > 0) & ((side.bits & URL) == 0) & (side.letters >= LETTERS_TO_JUDGE)
+    cased &= np.isin(side.script, [number for number, name in enumerate(side.scripts) if name in WITH_CASE])
+    findings = []
+    for bit, how in ((LOWER, "without a capital letter"), (UPPER, "in capitals")):
+        mask = cased & ((side.bits & bit) > 0)
+        if mask.sum() < (1 - MOSTLY_CASED) * max(int(cased.sum()), 1):
+            sentence = f"{{lines}} of the {role} {how}, where most lines are written otherwise."
+            findings += _mended(side, role, "case", mask, sentence)
+    return findings
+
+
+def _mended(side: ScannedSide, role: str, kind: str, mask: Mask, sentence: str) -> list[Finding]:
+    """A warning; a note where they are few."""
+    rows = np.flatnonzero(mask)
+    severity = Severity.WARNING if len(rows) > MANY_LINES * len(side) else Severity.NOTE
+    return about_rows(kind, severity, sentence, rows, side=role, first_line=side.file.first_line)
 
 
 def spoken_letters(side: ScannedSide) -> Letters:

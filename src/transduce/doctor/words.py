@@ -8,7 +8,9 @@ Where lines are words, as in a pronunciation dictionary, hardly any comes twice:
 import re
 import zlib
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +60,11 @@ class WordCollector:
         self._by_character = by_character
 
     def add(self, text: str) -> None:
-        self._ids.extend(buckets(text, self._by_character))
+        self.add_pieces(pieces(text, self._by_character))
+
+    def add_pieces(self, found: Iterable[str]) -> None:
+        """A line, as `pieces` has it."""
+        self._ids.extend(_buckets(found))
         self._ends.append(len(self._ids))
 
     def words(self) -> WordStatistics:
@@ -71,8 +77,20 @@ def are_words(texts: list[str]) -> bool:
     return sum(bool(ONE_WORD.fullmatch(text)) for text in spoken) > len(spoken) / 2
 
 
+def pieces(text: str, by_character: bool = False) -> list[str]:
+    """The words of a text's first 2,000 characters, in lower case, or its characters."""
+    return (CHARACTER if by_character else WORD).findall(text[:CHARACTERS_READ].lower())
+
+
 def buckets(text: str, by_character: bool = False) -> list[int]:
     """The buckets of a text's words, or of its characters, each once, in order of first appearance."""
-    pieces = CHARACTER if by_character else WORD
-    prefixes = dict.fromkeys(word[:PREFIX] for word in pieces.findall(text[:CHARACTERS_READ].lower()))
-    return list(dict.fromkeys(zlib.crc32(prefix.encode()) % BUCKETS for prefix in prefixes))[:WORDS_PER_LINE]
+    return _buckets(pieces(text, by_character))
+
+
+def _buckets(found: Iterable[str]) -> list[int]:
+    return list(dict.fromkeys(map(_bucket, dict.fromkeys(found))))[:WORDS_PER_LINE]
+
+
+@lru_cache(1 << 16)
+def _bucket(word: str) -> int:
+    return zlib.crc32(word[:PREFIX].encode()) % BUCKETS

@@ -52,6 +52,7 @@ Convert = Callable[[str], str]
 TRADITIONAL, SIMPLIFIED, KANA, HAN, MOJIBAKE, SUSPECT, GBK, MARKUP = (np.uint8(1 << bit) for bit in range(8))
 HAN_LETTER = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 KANA_LETTER = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
+FIRST_KANA = "\u3041"
 WRONGLY_DECODED = re.compile(r"[\u00c2-\u00c5\u00d0\u00d1\u00e2\u00e3][\u0080-\u00bf\u0152-\u0192\u02c6\u2013-\u2122]")
 ENDS = re.compile("[\0\n]")  # where OpenCC stops, and where its output is cut into lines
 STANDARDS = ("s2t", "s2tw", "s2hk")  # a simplified character is one that none of them writes
@@ -106,9 +107,10 @@ def marks_of(texts: Sequence[str]) -> Marks:
     others = [(place, text) for place, text in enumerate(texts) if not text.isascii()]
     known = extras()
     for place, text in others:
-        if KANA_LETTER.search(text):
+        eastern = max(text) >= FIRST_KANA
+        if eastern and KANA_LETTER.search(text):
             marks[place] |= KANA
-        if HAN_LETTER.search(text):
+        if eastern and HAN_LETTER.search(text):
             marks[place] |= HAN
             if read_as_gbk(text):
                 marks[place] |= GBK
