@@ -65,8 +65,10 @@ class Replaying:
             make_directory(self.run, self.recipe)
             with run_lock(self.run, PATIENCE), repeatable(self.recipe.training.threads):
                 noted = self._made(display)
-        report = run_training(self._learner(noted), self.run, display) | {"replay": noted}
-        write_json(self.run / REPORT, report)
+        report = run_training(self._learner(noted), self.run, display)
+        if "replay" not in report:
+            report |= {"replay": noted}
+            write_json(self.run / REPORT, report)
         return report
 
     def finish(self, display: Display) -> Report:
@@ -99,9 +101,11 @@ class Replaying:
         return noted
 
     def _learner(self, noted: Table) -> Recipe:
-        """The model's recipe, whose files name the pairs."""
+        """The model's recipe, whose [data] names the pairs, if there are any."""
         table = self.recipe.to_table()
         del table["replay"]
+        if not noted["pairs"]:
+            return parse_recipe(table, self.recipe.name)
         here, data = self.folder.absolute().as_posix(), table["data"]
         entry = {"weight": noted["weight"], "hold_out": False}
         data["train"] = [*data["train"], {**_files(here, "train"), **entry}]
@@ -121,10 +125,6 @@ class Replaying:
             kind, (train, kept, kept_are) = "learnt", _learnt(before, new, self.asked)
         else:
             kind, (train, kept, kept_are) = "generated", self._generated(display)
-        if not train or not kept:
-            raise InputError(
-                f"{self.recipe.name}: [replay]: {self.start} gives no pairs to train on: leave out the section."
-            )
         return self._written(train, kept, {"kind": kind, "kept_are": kept_are}, display)
 
     def _generated(self, display: Display) -> tuple[list[Pair], list[Pair], str]:
@@ -136,10 +136,15 @@ class Replaying:
         return train, kept, "sentences like the new ones, as the first model translates them"
 
     def _written(self, train: list[Pair], kept: list[Pair], how: Table, display: Display) -> Table:
-        """The files, the note last."""
+        """The files, the note last; no files where there are not both."""
+        self.folder.mkdir(exist_ok=True)
+        if not train or not kept:
+            noted = {**self._plan(), **how, "pairs": 0, "kept": 0}
+            write_json(self.folder / NOTE, noted)
+            display.warn(f"{self.start} gives no pairs to replay, so what it could do is neither kept nor measured.")
+            return noted
         new = sum(files.weight * (files.pairs or count_pairs(files, self.root)) for files in self.data.corpora())
         weight = self.asked.share / (1 - self.asked.share) * new / len(train)
-        self.folder.mkdir(exist_ok=True)
         for part, pairs in (("train", train), (KEPT, kept)):
             for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
                 write_text(

@@ -11,7 +11,8 @@ how often that has succeeded.
 The step is taken if it changes the translation, which has no fewer words then, and of which the model is as sure, by
 the mean log-probability of a token, as it is of nine in ten of the given sentences. So the walks stay with sentences as
 the model knows them, and go to words that are in no given sentence. After `LENGTH` steps a walk begins anew. A
-translation that repeats what the new targets correct (see `_corrected`) is not learnt from.
+translation that repeats what the new targets correct (see `_corrected`) is not learnt from. Where a model translates so
+badly that next to no step is taken, any is.
 """
 
 from collections import Counter, defaultdict
@@ -36,6 +37,7 @@ WALKS, LENGTH = 1000, 4  # at most
 EVERY = 5  # one walk in so many makes pairs to measure by
 STEPS = 8  # for each pair that is wanted, at most
 AGAIN = 0.5  # how often a token is taken that was taken before
+FEW = 0.1  # of the pairs that are wanted
 SURE = 0.1  # the share of the given sentences of which a model is less sure than it must be of others
 CONTINUES, BEGINS = "##", ("▁", "Ġ")  # how tokens look that go on with a word, or begin one
 
@@ -55,12 +57,19 @@ class SimilarSentences:
         self._walks = list(self._begun)
         self._corrected = [_corrected(each.text, target) for each, (_, target) in zip(first, begun, strict=True)]
         self._least = float(np.quantile([_sureness(each) for each in first], SURE)) if first else 0.0
-        self._similar = _Similar(model)
+        self._similar, self._any = _Similar(model), False
 
     def pairs(self, train: int, kept: int, advance: Callable[[int], None]) -> tuple[list[Pair], list[Pair]]:
         """So many pairs to train on, and so many of other walks to measure by; fewer where the walks find no more."""
-        wanted, found = (train, kept), (dict[str, str](), dict[str, str]())
-        for _ in range(1 + STEPS * (train + kept) // max(1, len(self._walks))):
+        found = self._walked((train, kept), advance)
+        if any(len(some) < FEW * count for some, count in zip(found, (train, kept), strict=True)):
+            self._any = True
+            found = self._walked((train, kept), advance)
+        return list(found[0].items()), list(found[1].items())
+
+    def _walked(self, wanted: tuple[int, int], advance: Callable[[int], None]) -> tuple[dict[str, str], dict[str, str]]:
+        found = dict[str, str](), dict[str, str]()
+        for _ in range(1 + STEPS * sum(wanted) // max(1, len(self._walks))):
             if not self._walks or all(len(some) >= count for some, count in zip(found, wanted, strict=True)):
                 break
             for place, source, target in self._step():
@@ -68,7 +77,7 @@ class SimilarSentences:
                 if len(found[part]) < wanted[part] and not any(source in some for some in found):
                     found[part][source] = target
                     advance(1)
-        return list(found[0].items()), list(found[1].items())
+        return found
 
     def _step(self) -> list[tuple[int, str, str]]:
         """One of each walk: number, source and target of those that are taken, and may be learnt from."""
@@ -84,11 +93,13 @@ class SimilarSentences:
             self._walks[place] = (
                 _Place(source, each.text, walk.steps + 1) if walk.steps < LENGTH else self._begun[place]
             )
-            if source not in self._given and not _repeats(each.text, self._corrected[place]):
+            if source not in self._given and (self._any or not _repeats(each.text, self._corrected[place])):
                 made.append((place, self._marks[place] + source, each.text))
         return made
 
     def _is_taken(self, walk: "_Place", step: Prediction) -> bool:
+        if self._any:
+            return bool(step.text)
         changed = step.text != walk.target and len(step.text.split()) >= len(walk.target.split())
         return changed and step.ended and _sureness(step) >= self._least
 
