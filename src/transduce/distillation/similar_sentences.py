@@ -1,18 +1,20 @@
-"""Sentences that a model translates with confidence, made from given ones, with its translations.
+"""Sentences like given ones, with a model's translations of them: what it can do, to be kept and to be measured.
 
-A walk begins at each given sentence. Each step replaces one token by another, which is the likelier the more similar
-its embedding is:
+A token v is replaced by another, w, which is the likelier the more similar its embedding is:
 
     p(w | v) = exp(cos(e_v, e_w) / TEMPERATURE) / sum over w' of the same form
 
-Half of the time it is one that was taken in the place of v before, if there is any. Which token is replaced depends on
-how often that has succeeded.
+To train on: given sentences of which each token is replaced with probability `NOISE`. Few of them mean anything, but
+they reach words that are in no given sentence, and what a model says of them ties it to what it was.
 
-The step is taken if it changes the translation, which has no fewer words then, and of which the model is as sure, by
-the mean log-probability of a token, as it is of nine in ten of the given sentences. So the walks stay with sentences as
-the model knows them, and go to words that are in no given sentence. After `LENGTH` steps a walk begins anew. A
-translation that repeats what the new targets correct (see `_corrected`) is not learnt from. Where a model translates so
-badly that next to no step is taken, any is.
+To measure by: walks, which stay with sentences as the model knows them. A walk begins at a given sentence. Each step
+replaces one token; half of the time by one that was taken in its place before, if there is any. Which token it is
+depends on how often that has succeeded. The step is taken if it changes the translation, which has no fewer words then,
+and of which the model is as sure, by the mean log-probability of a token, as it is of nine in ten of the given
+sentences. After `LENGTH` steps a walk begins anew. Where a model translates so badly that next to no step is taken, any
+is.
+
+A translation that repeats what the new targets correct (see `_corrected`) is left out.
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +36,7 @@ Pair = tuple[str, str]
 
 TEMPERATURE = 0.05
 WALKS, LENGTH = 1000, 4  # at most
-EVERY = 5  # one walk in so many makes pairs to measure by
+NOISE = 0.3
 STEPS = 8  # for each pair that is wanted, at most
 AGAIN = 0.5  # how often a token is taken that was taken before
 FEW = 0.1  # of the pairs that are wanted
@@ -43,7 +45,7 @@ CONTINUES, BEGINS = "##", ("▁", "Ġ")  # how tokens look that go on with a wor
 
 
 class SimilarSentences:
-    """Walks of one model from `pairs`, whose sources have no tags. Of a model of several languages each has a tag."""
+    """Sentences like those of `pairs`, whose sources have no tags. Of a model of several languages each has a tag."""
 
     def __init__(self, model: Pipeline, pairs: Sequence[Pair], seed: int) -> None:
         self._model, self._tokenizer = model, model.task.tokenizers["source"]
@@ -60,30 +62,52 @@ class SimilarSentences:
         self._similar, self._any = _Similar(model), False
 
     def pairs(self, train: int, kept: int, advance: Callable[[int], None]) -> tuple[list[Pair], list[Pair]]:
-        """So many pairs to train on, and so many of other walks to measure by; fewer where the walks find no more."""
-        found = self._walked((train, kept), advance)
-        if any(len(some) < FEW * count for some, count in zip(found, (train, kept), strict=True)):
+        """So many pairs to train on, and so many to measure by; fewer where no more are found."""
+        learnt = self._collected(train, self._noised, {}, advance)
+        measured = self._collected(kept, self._step, learnt, advance)
+        if len(measured) < FEW * kept:
             self._any = True
-            found = self._walked((train, kept), advance)
-        return list(found[0].items()), list(found[1].items())
+            measured = self._collected(kept, self._step, learnt, advance)
+        return list(learnt.items()), list(measured.items())
 
-    def _walked(self, wanted: tuple[int, int], advance: Callable[[int], None]) -> tuple[dict[str, str], dict[str, str]]:
-        found = dict[str, str](), dict[str, str]()
-        for _ in range(1 + STEPS * sum(wanted) // max(1, len(self._walks))):
-            if not self._walks or all(len(some) >= count for some, count in zip(found, wanted, strict=True)):
-                break
-            for place, source, target in self._step():
-                part = int(place % EVERY == 0)
-                if len(found[part]) < wanted[part] and not any(source in some for some in found):
-                    found[part][source] = target
+    def _collected(
+        self, wanted: int, step: Callable[[], list[Pair]], without: dict[str, str], advance: Callable[[int], None]
+    ) -> dict[str, str]:
+        found = dict[str, str]()
+        for _ in range(1 + STEPS * wanted // max(1, len(self._walks))):
+            for source, target in step() if len(found) < wanted else ():
+                if len(found) < wanted and source not in found and source not in without:
+                    found[source] = target
                     advance(1)
         return found
 
-    def _step(self) -> list[tuple[int, str, str]]:
-        """One of each walk: number, source and target of those that are taken, and may be learnt from."""
+    def _noised(self) -> list[Pair]:
+        """One pair from each given sentence, but for those that may not be learnt from."""
+        sources = [self._similar.noised(each.source, self._random) for each in self._begun]
+        made = [
+            (place, source, each)
+            for place, (source, each) in enumerate(zip(sources, self._predicted(sources), strict=True))
+        ]
+        return [
+            self._marked(place, source, each)
+            for place, source, each in made
+            if self._may_be_learnt(place, source, each)
+        ]
+
+    def _may_be_learnt(self, place: int, source: str, found: Prediction) -> bool:
+        if not found.text or source in self._given:
+            return False
+        return self._any or not _repeats(found.text, self._corrected[place])
+
+    def _marked(self, place: int, source: str, found: Prediction) -> Pair:
+        """With its tag."""
+        return self._marks[place] + source, found.text
+
+    def _step(self) -> list[Pair]:
+        """One of each walk: those that are taken, and may be measured by."""
         proposed = [self._similar.to(walk.source, self._random) for walk in self._walks]
         predicted = self._predicted([source for source, *_ in proposed])
-        made = list[tuple[int, str, str]]()
+        made = list[Pair]()
         for place, ((source, before, after), each) in enumerate(zip(proposed, predicted, strict=True)):
             walk = self._walks[place]
             taken = self._is_taken(walk, each)
@@ -93,8 +117,8 @@ class SimilarSentences:
             self._walks[place] = (
                 _Place(source, each.text, walk.steps + 1) if walk.steps < LENGTH else self._begun[place]
             )
-            if source not in self._given and (self._any or not _repeats(each.text, self._corrected[place])):
-                made.append((place, self._marks[place] + source, each.text))
+            if self._may_be_learnt(place, source, each):
+                made.append(self._marked(place, source, each))
         return made
 
     def _is_taken(self, walk: "_Place", step: Prediction) -> bool:
@@ -138,6 +162,16 @@ class _Similar:
         place = places[int(np.searchsorted(rate, random.random() * rate[-1]).clip(max=len(places) - 1))]
         other = self._other(ids[place], random)
         return self._tokenizer.decode([*ids[:place], other, *ids[place + 1 :]]), ids[place], other
+
+    def noised(self, text: str, random: np.random.Generator) -> str:
+        """The text with each token replaced with probability `NOISE`."""
+        (ids,) = self._tokenizer.encode([text])
+        drawn = random.random(len(ids)) < NOISE
+        changed = [
+            self._other(index, random) if replaced and self._forms[index] > 0 else index
+            for index, replaced in zip(ids, drawn.tolist(), strict=True)
+        ]
+        return self._tokenizer.decode(changed)
 
     def learn(self, before: int, after: int, taken: bool) -> None:
         """Whether a token could be replaced so."""

@@ -13,7 +13,7 @@ from transduce.training.start_data import start_data
 
 FEWER, FEWEST = 4, 250  # times fewer updates than from nothing; at least so many
 SLOWER = 0.1  # of the learning rate from nothing
-LEARNT, WRITTEN, MOST = 2000, 1000, 20_000  # pairs to replay: at least, of which kind, and at most
+FEWEST_PAIRS, MOST_PAIRS = 2000, 20_000  # to replay
 LEAST = 200  # pairs that a model writes, however little time there is
 KEPT = {"learnt": 300, "generated": 200}  # pairs to measure by
 
@@ -50,7 +50,7 @@ def _replay(start: Start, facts: Facts) -> list[Decision]:
     kind, why = "generated", "the pairs that the model learnt from are not there, so it writes some itself"
     if before is not None and before.train:
         kind, why = "learnt", f"the pairs that the model learnt from are in {before.root}"
-    pairs = min(MOST, max(LEARNT if kind == "learnt" else WRITTEN, facts.pairs))
+    pairs = min(MOST_PAIRS, max(FEWEST_PAIRS, facts.pairs))
     return [
         Decision("replay.kind", kind, why),
         Decision("replay.pairs", pairs, "trained on beside yours, so that the model forgets less"),

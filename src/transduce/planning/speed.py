@@ -32,7 +32,7 @@ FEW, MANY = 2, 64  # sentences that are translated: the first pack the weights
 TOGETHER = 3.0  # times as long take many in one batch as few do (2.5 to 3.7 with models 64 to 256 wide)
 COUNTING = 1.5e-4  # seconds a pair, of co-occurrence embeddings
 LOADING = 2.0  # seconds for what is done once: a checkpoint, the model file, figures, the report
-SENTENCES = 4.0  # sentences that are translated for each pair of [replay] that a model writes
+SENTENCES = 2.0  # that are translated for each pair of [replay] that a model writes
 WORSE = 1.3  # early validations translate with a poor model, whose outputs are too long
 
 
