@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from transduce.planning.decisions import Decision, rounded
 from transduce.planning.facts import Facts
 from transduce.planning.protocols import Start
-from transduce.training.start_data import start_data
+from transduce.training.start_data import start_data, validation_of
 
 FEWER, FEWEST = 4, 250  # times fewer updates than from nothing; at least so many
 SLOWER = 0.1  # of the learning rate from nothing
@@ -67,3 +67,12 @@ def affordable(decided: Sequence[Decision], pairs: int) -> list[Decision]:
         each._replace(value=max(LEAST, min(each.value, pairs))) if each.key == "replay.pairs" else each
         for each in decided
     ]
+
+
+def measured(start: Start, task: str) -> list[Decision]:
+    """How it is measured what a model for this kind of task keeps; nothing where its validation is not there."""
+    entry = validation_of(start.path, task)
+    if entry is None:
+        return []
+    reason = "what picked the weights of the model to start from: measured before and after, as what it keeps"
+    return [Decision("data.test.kept", entry, reason), Decision("training.kept", "kept", reason)]

@@ -8,22 +8,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from transduce.core.bounded_file import read_text
 from transduce.core.errors import InputError
 from transduce.core.folders import RESOLVED
 from transduce.core.model_file import find_model_file
-from transduce.data.corpus import read_tagged_pairs
+from transduce.data.corpus import NamesFiles, read_tagged_pairs
 from transduce.data.files import fingerprint
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.remote import url_of
 from transduce.data.shards import shards_of
-from transduce.recipe.recipe import load_run_recipe
+from transduce.recipe.recipe import Recipe, load_run_recipe
 from transduce.tasks.base import pairs_of
-from transduce.training.run_directory import HELD_OUT, NOTED, is_run
+from transduce.training.run_directory import FILES, HELD_OUT, NOTED, is_run
 
 Pair = tuple[str, str]
+Entry = TypeVar("Entry", bound=NamesFiles)
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,54 @@ def start_data(start: str) -> StartData | None:
         InputError: there is no such model.
     """
     run = find_model_file(start).parent
-    try:
-        if not is_run(run):
-            return None
-        noted = json.loads(read_text(run / NOTED))
-        data = pairs_of(load_run_recipe(run / RESOLVED))
-    except (OSError, ValueError, RecursionError, InputError):  # what cannot be read is not replayed
+    found = _noted(run)
+    data = pairs_of(found.recipe) if found else None
+    if found is None or data is None:
         return None
-    if data is None or not isinstance(noted, dict):
-        return None
-    root, known = Path(data.root), _noted_fingerprints(noted)
+    root, known = Path(data.root), found.fingerprints
     train = _unchanged(data.train, root, known)
     validation = _unchanged([data.validation] if data.validation else [], root, known) or _drawn(run, "validation")
     tests = _unchanged([*data.test.values()], root, known) or _drawn(run, "test")
-    found = StartData(train, validation, tests, root)
-    return found if found.train or found.validation or found.tests else None
+    left = StartData(train, validation, tests, root)
+    return left if left.train or left.validation or left.tests else None
+
+
+def validation_of(start: str, task: str) -> dict[str, Any] | None:
+    """The entry of [data] with which a model for this kind of task was validated, valid for any data.root.
+
+    None where no run directory is beside the model, it is for another task, or the files are gone or have changed.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    found = _noted(find_model_file(start).parent)
+    data = found.recipe.data if found else None
+    entry = getattr(data, "validation", None)
+    if found is None or entry is None or not hasattr(entry, "paths"):
+        return None
+    root = Path(getattr(data, "root", "."))
+    if found.recipe.task.kind != task or not _unchanged([entry], root, found.fingerprints):  # type: ignore[attr-defined]
+        return None
+    table = entry.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    paths = {path: path.absolute().as_posix() for path in entry.paths(root)}
+    return {key: paths.get(root / each, each) if isinstance(each, str) else each for key, each in table.items()}
+
+
+class _Noted(NamedTuple):
+    """What a run notes: its recipe, and all SHA-256 sums of its data."""
+
+    recipe: Recipe
+    fingerprints: set[str]
+
+
+def _noted(run: Path) -> _Noted | None:
+    """None where this is no run, or cannot be read: nothing of it is then used."""
+    try:
+        if is_run(run):
+            return _Noted(load_run_recipe(run / RESOLVED), _noted_fingerprints(json.loads(read_text(run / NOTED))))
+    except (OSError, ValueError, RecursionError, InputError):
+        pass
+    return None
 
 
 def _noted_fingerprints(noted: Any) -> set[str]:
@@ -79,11 +113,11 @@ def _noted_fingerprints(noted: Any) -> set[str]:
     return {noted} if isinstance(noted, str) else set()
 
 
-def _unchanged(entries: Sequence[PairFiles], root: Path, known: set[str]) -> tuple[PairFiles, ...]:
+def _unchanged(entries: Sequence[Entry], root: Path, known: set[str]) -> tuple[Entry, ...]:
     """The files that hold what they held, each as an entry of its own."""
-    found = list[PairFiles]()
+    found = list[Entry]()
     for entry in entries:
-        if any(map(url_of, entry.names.values())):
+        if any(url_of(name) for key in FILES if isinstance(name := getattr(entry, key, None), str)):
             continue  # nothing is downloaded for this
         with suppress(InputError, OSError):  # files that are gone
             files = shards_of([entry], root)
