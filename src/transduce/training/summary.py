@@ -59,7 +59,8 @@ def tell_kept(recipe: Recipe, report: dict[str, Any], display: Display) -> None:
     for name, mark in (("your validation pairs", ""), ("what it could do before", KEPT)):
         names = [each for each in before if each.startswith(KEPT) == bool(mark) and each != f"{mark}perplexity"]
         for place, each in enumerate(names):
-            figures = (f"{found.get(each, math.nan):.2f}" for found in (before, after))
+            digits = 3 if each.endswith("loss") else 2
+            figures = (f"{found.get(each, math.nan):.{digits}f}" for found in (before, after))
             table.add_row(name if place == 0 else "", each.removeprefix(mark), *figures)
     display.console.print(table)
     if after.get("update") == 0:
