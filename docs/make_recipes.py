@@ -51,7 +51,7 @@ from transduce.models.tree_lstm import TreeLstmConfig
 from transduce.models.tree_transformer import TreeTransformerConfig
 from transduce.models.vector_decoder import VectorDecoderConfig
 from transduce.objectives.spec_augment import SpecAugmentConfig
-from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
+from transduce.recipe.training import Backtranslation, Replay, Teachers, TrainingConfig
 from transduce.search.settings import Search
 from transduce.tasks.algorithmic import AlgorithmicConfig, AlgorithmicData, GeneratedExamples, HeldOutExamples
 from transduce.tasks.classification import ClassificationConfig, ClassificationData
@@ -335,6 +335,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "Optional. `transduce train` first trains a model of the other direction, which writes sources for further "
         "texts of the target language. `transduce translate-back` does this with a model that there is.",
         Backtranslation,
+    ),
+    (
+        "[replay]",
+        "Optional, with training.start. `transduce train` first collects pairs that the model to start from knows, see "
+        "[planning.md](planning.md#fine-tuning).",
+        Replay,
     ),
     ("[search]", "The defaults of `predict`, and the settings of the final tests.", Search),
     ("[compare]", "In the file of a comparison, not in a recipe: see [compare.md](compare.md).", CompareConfig),

@@ -76,5 +76,5 @@ def test_many_sentences_are_translated_if_there_is_time(
 
 
 def test_a_smaller_model_has_less_to_do_but_loads_as_long() -> None:
-    found = Speed(update=1.0, validation=8.0, tests=22.0, start=3.0).of_a_smaller_model(0.25)
-    assert found == (0.25, 2.0, 2.0 + 5.0, 3.0)
+    found = Speed(update=1.0, validation=8.0, tests=22.0, start=3.0, sentence=0.4).of_a_smaller_model(0.25)
+    assert found == (0.25, 2.0, 2.0 + 5.0, 3.0, 0.1)

@@ -155,7 +155,7 @@ class Split(DrawnParts):
         a held-out pair.
     drawn: pairs that were asked for; near: those that came with them, as they nearly repeat one.
     grouping: what was kept on one side, in words.
-    tagged: pairs of entries with a tag, from which none is drawn.
+    tagged: pairs of entries with a tag, or hold_out = false, from which none is drawn.
     """
 
     drawn: int
@@ -168,8 +168,8 @@ class Split(DrawnParts):
         told = ""
         if self.tagged:
             told = (
-                f" None is drawn from the {self.tagged:,} pairs with a tag; {self.count(LEFT_OUT):,} of them are too "
-                "much like a held-out pair, and are left out of training."
+                f" None is drawn from the {self.tagged:,} pairs with a tag or hold_out = false; "
+                f"{self.count(LEFT_OUT):,} of them are too much like a held-out pair, and are left out of training."
             )
         pairs = sum(map(len, self.parts)) - self.tagged
         return f"Held out of {pairs:,} pairs: {self.held_out or 'none'}{near}. Kept on one side: {self.grouping}.{told}"
@@ -186,8 +186,9 @@ def split_pairs(corpora: Sequence[PairFiles], root: Path, amounts: HoldOut) -> S
 
 
 def drawn_from(entries: Sequence[PairFiles]) -> list[PairFiles]:
-    """Those without a tag; all where there are none."""
-    return [files for files in entries if files.tag is None] or list(entries)
+    """Those without a tag, unless their `hold_out` says otherwise; all where there are none."""
+    drawn = ((files, files.tag is None if files.hold_out is None else files.hold_out) for files in entries)
+    return [files for files, is_drawn in drawn if is_drawn] or list(entries)
 
 
 def part_of(pairs: Iterator[tuple[int, str, str]], parts: Parts, part: int) -> Iterator[tuple[int, str, str]]:

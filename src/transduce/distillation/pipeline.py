@@ -1,9 +1,10 @@
-"""Trains what a recipe describes, with the models that [teachers] or [backtranslation] want trained first."""
+"""Trains what a recipe describes, with what [teachers], [backtranslation] or [replay] want made first."""
 
 from pathlib import Path
 
 from transduce.core.errors import InputError
 from transduce.distillation.backtranslation import Backtranslating, reverse_of
+from transduce.distillation.replay import Replaying
 from transduce.distillation.stages import Stages
 from transduce.distillation.teachers import Teaching, teachers_of
 from transduce.recipe.recipe import Recipe
@@ -24,19 +25,21 @@ def train_recipe(recipe: Recipe, run: Path, display: Display, group: ProcessGrou
             several processes.
     """
     stages = _stages(recipe, run)
-    if stages is None:
+    if stages is None and recipe.replay is None:
         return run_training(recipe, run, display, group=group)
     if group.world > 1:
         raise InputError(
-            f"{recipe.name}: a recipe with [teachers] or [backtranslation] is trained by one process; got "
+            f"{recipe.name}: a recipe with [teachers], [backtranslation] or [replay] is trained by one process; got "
             f"{group.world}. Start it without torchrun."
         )
-    return stages.train(run, display)
+    return stages.train(run, display) if stages else Replaying(recipe, run).train(display)
 
 
 def finish_recipe(recipe: Recipe, run: Path, display: Display) -> Report:
     """`transduce.training.run.finish_training` of the model, as which `train_recipe` trains last."""
     stages = _stages(recipe, run)
+    if stages is None and recipe.replay:
+        return Replaying(recipe, run).finish(display)
     return stages.finish(run, display) if stages else finish_training(recipe, run, display)
 
 
@@ -47,6 +50,8 @@ def first_recipes(recipe: Recipe) -> list[Recipe]:
 
 def _stages(recipe: Recipe, run: Path) -> Stages | None:
     recipe = with_earlier_draw(recipe, run)
+    if recipe.replay and (recipe.teachers or recipe.backtranslation):
+        raise InputError(f"{recipe.name}: [replay] goes with neither [teachers] nor [backtranslation]: keep one.")
     if recipe.backtranslation:
         return Backtranslating(recipe, run)
     return Teaching(recipe, run) if recipe.teachers else None

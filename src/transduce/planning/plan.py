@@ -10,10 +10,11 @@ from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.data.pairs.inputs import Inputs, Named
 from transduce.planning.decisions import FEWEST_BETWEEN, VALIDATIONS, Decision, Size
+from transduce.planning.fine_tuning import affordable
 from transduce.planning.promise import Promise, in_words, promise
 from transduce.planning.protocols import Start, TaskPlanner
 from transduce.planning.recognition import planner_of
-from transduce.planning.speed import Speed, measure
+from transduce.planning.speed import SENTENCES, Speed, measure
 from transduce.recipe.recipe import Recipe, Table, lay_over, parse_recipe
 from transduce.training.display import Display
 from transduce.training.examination import examine_data
@@ -24,6 +25,7 @@ FIRST = 1000  # updates, as long as none are decided
 FULL = 0.95  # of the time is planned for
 MEASURING = 0.1  # of the time is for measuring the speed, at most
 LEAST = 0.25  # of the time is for training, at least, however long planning and tests take
+WRITING = 0.1  # of the time is for pairs that a model writes, at most
 HELPFUL = 2  # times the updates that the data deserves; more would not help
 GIVEN = "chosen by you"
 
@@ -129,6 +131,7 @@ class _Planner:
         training = given.get("training", {})
         self.start = Start.of(training)
         self.updates: int | None = training.get("updates")
+        self.most_written: int | None = None  # pairs that the model to start from has time to write
 
     def plan(self, minutes: float | None) -> TrainingPlan:
         """The largest model that can be trained in the time."""
@@ -150,7 +153,15 @@ class _Planner:
             else:
                 speed = speed.of_a_smaller_model(lower.work / size.work)
             size = lower
+        speed = self._with_time_to_write(speed, WRITING * _seconds(minutes))
         return self._made(size, self._length(deserved, fitting, speed, minutes), speed)
+
+    def _with_time_to_write(self, speed: Speed, seconds: float) -> Speed:
+        """No more pairs to replay than can be written in that time."""
+        if not self.start or not speed.sentence:
+            return speed
+        self.most_written = int(seconds / (SENTENCES * speed.sentence))
+        return speed._replace(start=min(speed.start, speed.validation + seconds))
 
     def _for_training(self, speed: Speed, minutes: float | None) -> float:
         """Seconds for updates and validations: of a time that is given, what planning, the last validation and the
@@ -162,12 +173,13 @@ class _Planner:
         return time.monotonic() - self.since
 
     def _length(self, deserved: int, fitting: int, speed: Speed, minutes: float | None) -> _Length:
-        wanted = self.updates or (HELPFUL * deserved if minutes else deserved)
+        helpful = 1 if self.start else HELPFUL
+        wanted = self.updates or (helpful * deserved if minutes else deserved)
         if minutes is None and (self.updates or fitting >= wanted):
             return _Length(wanted, wanted, GIVEN if self.updates else self.task.why_deserved(self.start), None)
         seconds = self._for_training(speed, minutes)
         self._tell_short(seconds, speed, minutes)
-        reason = GIVEN if self.updates else _why(deserved, fitting, minutes)
+        reason = GIVEN if self.updates else _why(deserved, helpful, fitting, minutes)
         return _Length(wanted, min(wanted, fitting), reason, seconds / 60)
 
     def _tell_short(self, training: float, speed: Speed, minutes: float | None) -> None:
@@ -212,6 +224,8 @@ class _Planner:
         validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
         planned = self.task.schedule(length.updates, length.reason, length.expected, self.start)
         decided = [*files, *self.task.decide(validation, test, size, self.start), *planned]
+        if self.most_written is not None:
+            decided = affordable(decided, self.most_written)
         if length.minutes is not None:
             reason = "the time, less that of planning and tests; the learning rate falls to 0 at its end"
             decided.append(Decision("training.minutes", max(0.01, round(length.minutes, 2)), reason))
@@ -241,13 +255,15 @@ def _fitting(speed: Speed, seconds: float) -> int:
     return updates // 10 * 10 if updates > 100 else updates
 
 
-def _why(deserved: int, fitting: int, minutes: float | None) -> str:
+def _why(deserved: int, helpful: int, fitting: int, minutes: float | None) -> str:
     """The reason of the most updates that there may be, under a time."""
     room = in_words(_seconds(minutes))
     if minutes is None:
         return f"what the data deserves; {room}, the most without --time, end it before, after about {fitting:,}"
-    most = f"{HELPFUL} times the {deserved:,} that the data deserves; more would not help"
-    return most if fitting >= HELPFUL * deserved else f"{most}. {room} end it before, after about {fitting:,}"
+    most = f"{helpful} times the {deserved:,} that the data deserves; more would not help"
+    if helpful == 1:
+        most = "what the data deserves from a trained model; more would not help"
+    return most if fitting >= helpful * deserved else f"{most}. {room} end it before, after about {fitting:,}"
 
 
 def _nested(decisions: Sequence[Decision]) -> Table:

@@ -1,5 +1,7 @@
 """What a training without a recipe asks of the kind of task that it plans."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from transduce.core.config import UNSET
@@ -24,11 +26,14 @@ class Start(NamedTuple):
     """A model that training starts from.
 
     path: of its file, its run, or a folder of Hugging Face. model: its [model]. keeps: its tokenizers, too.
+    task: its kind. training: its [training]; empty where another program trained it.
     """
 
     path: str
     model: dict[str, Any]
     keeps: bool
+    task: str = "translation"
+    training: Mapping[str, Any] = MappingProxyType({})
 
     @classmethod
     def of(cls, training: dict[str, Any]) -> "Start | None":
@@ -36,7 +41,8 @@ class Start(NamedTuple):
         path = training.get("start")
         if not path or path == UNSET:
             return None
-        return cls(path, load_model_file(path).config["model"], training.get("start_tokenizer", "keep") == "keep")
+        config, keeps = load_model_file(path).config, training.get("start_tokenizer", "keep") == "keep"
+        return cls(path, config["model"], keeps, config["task"].get("kind", "translation"), config.get("training", {}))
 
 
 class TaskPlanner(Protocol):

@@ -12,6 +12,7 @@ from torch import nn
 from transduce.inference.inputs import batches_of
 from transduce.inference.likelihood import dataset_log_probabilities
 from transduce.recipe.recipe import Recipe
+from transduce.recipe.training import Replay
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
 from transduce.search.settings import Search
@@ -31,21 +32,24 @@ FEW, MANY = 2, 64  # sentences that are translated: the first pack the weights
 TOGETHER = 3.0  # times as long take many in one batch as few do (2.5 to 3.7 with models 64 to 256 wide)
 COUNTING = 1.5e-4  # seconds a pair, of co-occurrence embeddings
 LOADING = 2.0  # seconds for what is done once: a checkpoint, the model file, figures, the report
+SENTENCES = 2.0  # that are translated for each pair of [replay] that a model writes
 WORSE = 1.3  # early validations translate with a poor model, whose outputs are too long
 
 
 class Speed(NamedTuple):
-    """Seconds of an update, a validation, the final tests, and of what comes before the first update."""
+    """Seconds of an update, a validation, the final tests, of what comes before the first update, and of translating a
+    sentence."""
 
     update: float
     validation: float
     tests: float
     start: float
+    sentence: float = 0.0
 
     def of_a_smaller_model(self, work: float) -> "Speed":
         """For a model that has this share of the work to do. Loading takes as long."""
         tests = LOADING + work * max(0.0, self.tests - LOADING)
-        return Speed(work * self.update, work * self.validation, tests, self.start)
+        return Speed(work * self.update, work * self.validation, tests, self.start, work * self.sentence)
 
 
 def measure(recipe: Recipe, display: Display, seconds: float = math.inf) -> Speed:
@@ -62,10 +66,24 @@ def measure(recipe: Recipe, display: Display, seconds: float = math.inf) -> Spee
         trained = new_training(recipe, task)
         begun = time.perf_counter()
         update = _update(recipe, trained, task, data, seconds / 2)
-        held_out = _held_out(recipe, trained.model, task, data, begun + seconds)
+        validation, tests, sentence = _held_out(recipe, trained.model, task, data, begun + seconds)
         pairs = sum(len(store) for store, _ in data.corpora)
         start = COUNTING * pairs if recipe.training.embeddings == "cooccurrence" else 0.0
-        return Speed(update, *held_out, start)
+        measured = Speed(update, validation, tests, start, sentence)
+        return _with_replay(measured, recipe.replay) if recipe.replay else measured
+
+
+def _with_replay(speed: Speed, asked: Replay) -> Speed:
+    """With the pairs that are made first, those that are measured besides, and what the first model can do."""
+    kept = WORSE * asked.kept * speed.sentence
+    validation, made = speed.validation + kept, (asked.pairs + asked.kept) * SENTENCES * speed.sentence
+    return Speed(
+        speed.update,
+        validation,
+        speed.tests + kept,
+        speed.start + validation + (made if asked.kind == "generated" else 0.0),
+        speed.sentence,
+    )
 
 
 def _update(recipe: Recipe, trained: TrainingState, task: Task, data: TaskData, limit: float) -> float:
@@ -118,19 +136,20 @@ def _tell_long(recipe: Recipe, data: TaskData, display: Display) -> None:
             )
 
 
-def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData, until: float) -> tuple[float, float]:
-    """Seconds of a validation, and of all tests."""
+def _held_out(recipe: Recipe, model: nn.Module, task: Task, data: TaskData, until: float) -> tuple[float, float, float]:
+    """Seconds of a validation, of all tests, and of translating a sentence for the former."""
     datasets = [*([data.validation] if data.validation else []), *data.tests.values()]
     limit = max(0.0, until - time.perf_counter()) / max(1, 2 * len(datasets))  # of a likelihood, or of translating
-    validation, tests = 0.0, LOADING
+    validation, tests, sentence = 0.0, LOADING, 0.0
     if data.validation:
         decoded = min(recipe.training.decode_sentences, len(data.validation.texts))
         validation = _likelihood(model, task, data.validation, limit)
-        validation += WORSE * decoded * _translation(model, task, data.validation, quickest(model), limit)
+        sentence = _translation(model, task, data.validation, quickest(model), limit)
+        validation += WORSE * decoded * sentence
     for dataset in data.tests.values():
         each = _translation(model, task, dataset, recipe.search, limit)
         tests += _likelihood(model, task, dataset, limit) + len(dataset.texts) * each
-    return validation, tests
+    return validation, tests, sentence
 
 
 def _likelihood(model: nn.Module, task: Task, dataset: Dataset, limit: float) -> float:

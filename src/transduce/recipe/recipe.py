@@ -7,6 +7,7 @@
     [tokenizer] [batch] [model] [training] [search]
     [teachers]                       # optional: models to train first, which this one learns from
     [backtranslation]                # optional: texts of the target language, which become training pairs
+    [replay]                         # optional: pairs that the model to start from knows, so that it forgets less
 
 Keys on the command line override the file: `training.updates=2000`. "none" unsets optional keys:
 `training.minutes=none`. All problems of a recipe are reported at once.
@@ -34,7 +35,7 @@ from transduce.core.tensor_file import read_metadata
 from transduce.core.trust import allow_code, check_code, foreign_code
 from transduce.data.batches import BatchConfig
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
-from transduce.recipe.training import Backtranslation, Teachers, TrainingConfig
+from transduce.recipe.training import Backtranslation, Replay, Teachers, TrainingConfig
 from transduce.search.dispatch import only_method
 from transduce.search.settings import Search
 
@@ -54,7 +55,7 @@ class Recipe(Config):
     name: of its run.
     task, data, model: of the kinds that it names.
     tokenizer, batch, training, search: the sections that every recipe has.
-    teachers, backtranslation: stages before its own training; None without.
+    teachers, backtranslation, replay: stages before its own training; None without.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Recipe(Config):
     search: Search
     teachers: Teachers | None = None
     backtranslation: Backtranslation | None = None
+    replay: Replay | None = None
 
     def to_table(self) -> Table:
         """The recipe as plain tables and values, for TOML and JSON."""
@@ -274,7 +276,7 @@ def unmeasured(best: str, measured: Iterable[str]) -> str:
     )
 
 
-STAGES: dict[str, type[Config]] = {"teachers": Teachers, "backtranslation": Backtranslation}  # before the model's own
+STAGES: dict[str, type[Config]] = {"teachers": Teachers, "backtranslation": Backtranslation, "replay": Replay}
 SECTIONS = list(Recipe.model_fields)
 
 

@@ -31,6 +31,10 @@ class TrainingConfig(Config):
     start_tokenizer: Literal["keep", "learn"] = "keep"
     """The tokenizers of a model to fine-tune. keep: the model's own, with a token for each new tag of data.train.
     learn: as [tokenizer] says, from this data; tokens that the model also has, by their text, keep their embeddings."""
+    kept: str | None = None
+    """A test set of [data] with what the model in `start` could do: validation measures it, too, from before the first
+    update. The best weights are those whose mean of both, by `best`, is best; those of `start` are among them. [replay]
+    makes such a set."""
     embeddings: Literal["random", "cooccurrence"] = "random"
     """Initial embeddings. cooccurrence: computed from the training pairs, so that words with similar contexts and their
     translations have similar vectors. This reaches the same quality in fewer updates."""
@@ -110,9 +114,29 @@ class TrainingConfig(Config):
     def _one_start(self) -> "TrainingConfig":
         if self.start_tokenizer != "keep" and not self.start:
             raise ValueError("start_tokenizer is about the tokenizer of a model to fine-tune: name it in start")
+        if self.kept and not self.start:
+            raise ValueError("kept is about what a model to fine-tune could do: name it in start")
         if self.start and self.embeddings != "random":
             raise ValueError("start takes the embeddings of another model: leave out either start or embeddings")
         return self
+
+
+class Replay(Config):
+    """Pairs that the model in `training.start` already translates well, trained on beside new ones, so that it
+    forgets less (Robins 1995): those that it learnt from, or ones that it writes itself (Kim and Rush 2016)."""
+
+    pairs: int = Field(default=2000, ge=1)
+    """The most pairs to train on."""
+    share: float = Field(default=0.5, gt=0, lt=1)
+    """Their share of the pairs that an epoch shows."""
+    kept: int = Field(default=500, ge=1)
+    """The most pairs of the test set `kept`, which are not trained on: see `training.kept`."""
+    kind: Literal["auto", "learnt", "generated"] = "auto"
+    """learnt: pairs of the files that the model was trained on; its run directory says which, and their fingerprints
+    must be the same. generated: sentences of the new sources in which some words are replaced by similar ones, with
+    the model's translations. auto: learnt where those files are there."""
+    seed: int = Field(default=1, ge=0)
+    """Of the choice of pairs and words."""
 
 
 class Backtranslation(Config):

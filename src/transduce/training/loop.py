@@ -36,13 +36,15 @@ from transduce.training.signals import StopRequest
 from transduce.training.timed_schedule import TimedSchedule, learning_rate
 
 Metrics = dict[str, float]
+KEPT = "kept_"  # before a metric's name: of the examples that `training.kept` names
 
 
 @dataclass(frozen=True)
 class Callbacks:
     """What the loop hands out and gets back, so that it depends on nobody's presence.
 
-    validate: metrics of the model as it stands ("loss" among them); None = no validation data.
+    validate: metrics of the model as it stands ("loss" among them; with training.kept also under `KEPT`); None = no
+        validation data.
     lower_is_better: of the metric that `training.best` names.
     show: told after every update: progress, loss in nats a token, learning rate, tokens a second.
     warn: told what a person should know.
@@ -106,6 +108,10 @@ def _train(
     progress, group = trained.progress, trained.group
     clock = _Clock(progress, group)
     meter = _Meter.resumed(progress)
+    if config.kept and callbacks.validate and not progress.start:
+        _measure_start(config, trained, checkpoints, log, callbacks)
+        clock.tick()
+        meter = _Meter(progress.seconds)
     schedule = TimedSchedule(config, plans, progress)
     while (reason := why_ended(config, progress)) is None:
         group.pulse.beat()
@@ -250,6 +256,15 @@ def _stream(batches: BatchPlan, progress: Progress) -> Iterator[tuple[int, int, 
         start = 0
 
 
+def _measure_start(
+    config: TrainingConfig, trained: TrainingState, checkpoints: Checkpoints, log: Log, callbacks: Callbacks
+) -> None:
+    """What the model to start from can do, by both sets; it is the best so far."""
+    assert callbacks.validate is not None
+    _validate(config, trained, checkpoints, log, callbacks.validate, callbacks.lower_is_better)
+    trained.progress.start = {name: value for name, value in trained.progress.best.items() if name != "update"}
+
+
 def _validate(
     config: TrainingConfig,
     trained: TrainingState,
@@ -267,13 +282,19 @@ def _validate(
                 "the validation data holds no token. The last checkpoint is intact."
             )
         log.write("validation", progress.update, tokens=progress.tokens, seconds=progress.seconds, **metrics)
-        if not progress.best or _is_better(metrics[config.best], progress.best[config.best], lower_is_better):
+        if not progress.best or _is_better(judged(metrics, config), judged(progress.best, config), lower_is_better):
             progress.best, progress.stale = {"update": progress.update, **metrics}, 0
             weights = trained.group.whole(lasting_tensors(trained.model))
             if trained.group.first:
                 checkpoints.save_best(weights, progress.update)
         else:
             progress.stale += 1
+
+
+def judged(metrics: Metrics, config: TrainingConfig) -> float:
+    """What picks the best weights: the metric `training.best`; with training.kept its mean over both sets."""
+    value = metrics[config.best]
+    return value if config.kept is None else (value + metrics[KEPT + config.best]) / 2
 
 
 def _is_better(value: float, best: float, lower_is_better: bool) -> bool:

@@ -26,7 +26,7 @@ def config_of(recipe: Recipe) -> dict[str, Any]:
     table = recipe.to_table()
     table["data"].pop("root", None)
     table["training"] = {
-        key: each for key, each in table["training"].items() if key not in ("start", "start_tokenizer")
+        key: each for key, each in table["training"].items() if key not in ("start", "start_tokenizer", "kept")
     }
     return table | {section: without_folders(table[section]) for section in ("data", "tokenizer")}
 

@@ -18,6 +18,7 @@ class Progress:
     planned: the training.updates that the learning rate followed; 0 in checkpoints of earlier versions.
     raised: [update, planned until then] for each time that the training went on with more of them.
     world: processes that train together; 0 in checkpoints of earlier versions, which were of one.
+    start: metrics of the model to start from, before the first update, where training.kept asks for them.
     unlogged: nats, tokens and seconds of the updates since the last line of the log, which the next one counts, too.
     """
 
@@ -33,6 +34,7 @@ class Progress:
     raised: list[list[int]] = field(default_factory=list)
     world: int = 0
     unlogged: dict[str, float] = field(default_factory=dict)
+    start: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -72,6 +72,7 @@ def make_report(
             "peak_memory_bytes": peak_memory_bytes(),
         },
         "validation": progress.best,
+        **({"start": progress.start} if progress.start else {}),
         "validation_signatures": _signatures(recipe, model, task, data) if progress.best else {},
         "tests": {name: _test(recipe, model, task, dataset) for name, dataset in data.tests.items()},
         "progress": progress.to_dict(),

@@ -227,7 +227,7 @@ def finish_training(recipe: Recipe, run: Path, display: Display) -> Report:
             f"finished early, after update {progress.update} of {recipe.training.updates}"
         )
         best = progress.best.get("update")
-        from_ = f"the best validation so far, after update {best:.0f}" if best else "the newest checkpoint"
+        from_ = f"the best validation so far, after update {best:.0f}" if best is not None else "the newest checkpoint"
         display.tell(f"{run}: {end}. The model is that of {from_}; `transduce train` can go on as before.")
         return _finish(recipe, run, task, data, trained, checkpoints, display, end)
 
@@ -290,7 +290,18 @@ def _check_metrics(recipe: Recipe, task: Task, data: TaskData, display: Display)
         directions |= {name: tally.lower_is_better for name, tally in counted.items()}
     if data.validation and best not in directions:
         raise InputError(unmeasured(best, directions))
+    _check_kept(recipe, data)
     return directions.get(best, True)
+
+
+def _check_kept(recipe: Recipe, data: TaskData) -> None:
+    """Raises InputError where `training.kept` names no test set, or there is no validation beside it."""
+    kept = recipe.training.kept
+    if kept is not None and kept not in data.tests:
+        names = ", ".join(data.tests) or "none"
+        raise InputError(f"training.kept = {kept!r}: expected the name of a test set of [data]; there are: {names}.")
+    if kept is not None and data.validation is None:
+        raise InputError("training.kept is measured beside a validation: name data.validation, or data.hold_out.")
 
 
 def _train(
@@ -324,7 +335,8 @@ def _train(
     if data.validation:
         entropy = target_entropy(batches.stores[0], task.columns["target"])
         search = quickest(trained.model, recipe.search)
-        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep, group, search)
+        kept = data.tests[config.kept] if config.kept else None
+        validate = Validator(trained.model, task, data.validation, config, display, entropy, keep, group, search, kept)
         validate = _with_whole_model(validate) if group.lockstep else validate
     name = partial(_name, batches.stores, data)
     callbacks = Callbacks(validate, display.show, display.warn, name, lower_is_better)

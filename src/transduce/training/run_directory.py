@@ -27,7 +27,7 @@ from transduce.training.checkpoint import FOLDER, PATTERN
 NOTED = "data.json"
 HELD_OUT = "held_out"  # a folder with the pairs that were drawn; runs with version 1 of the draw began without
 PLAN = "plan.json"
-BEGUN = ("job.json", "failed.txt", "memory.json")  # what may be noted in a run before its recipe is
+BEGUN = ("job.json", "failed.txt", "memory.json", "replay")  # what may be noted in a run before its recipe is
 FIRST = ("teachers", "reverse")  # runs of the models that are trained first
 MAY_CHANGE = ("training.minutes", "training.log_every", "training.tensorboard", "search")
 MAY_GROW = ("training.updates", "training.patience")

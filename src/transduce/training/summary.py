@@ -1,5 +1,6 @@
 """What is told at the end of a training: test scores with intervals, where everything lies, what to type next."""
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from transduce.runtime.event_log import REPORT
 from transduce.tasks.base import task_class
 from transduce.training.display import Display
 from transduce.training.held_out_files import evaluate_options
+from transduce.training.loop import KEPT
 
 
 def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Display) -> None:
@@ -39,11 +41,33 @@ def tell_summary(recipe: Recipe, run: Path, report: dict[str, Any], display: Dis
             display.console.print(groups_table(test["groups"], f"{name}, by task:"))
         if "confusion" in test:
             display.console.print(confusion_table(Confusion.from_dict(test["confusion"]), f"{name}, counts of labels:"))
+    if report.get("start"):
+        tell_kept(recipe, report, display)
     files = [NAME, REPORT, *(f"figures/{path.name}" for path in sorted((run / "figures").glob("*.png")))]
     display.tell(f"In {run}: {', '.join(files)}" + (" (scores with their signatures)" if scores else ""))
     display.tell("Next:")
     for command in _commands(recipe, run):
         display.tell(f"  {command}")
+
+
+def tell_kept(recipe: Recipe, report: dict[str, Any], display: Display) -> None:
+    """What the model to start from could do, and what it can now, by the metrics of validation."""
+    before, after = report["start"], report["validation"]
+    table = Table("", "metric", "before", "after", box=None, header_style="bold", pad_edge=False)
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for name, mark in (("your validation pairs", ""), ("what it could do before", KEPT)):
+        names = [each for each in before if each.startswith(KEPT) == bool(mark) and each != f"{mark}perplexity"]
+        for place, each in enumerate(names):
+            digits = 3 if each.endswith("loss") else 2
+            figures = (f"{found.get(each, math.nan):.{digits}f}" for found in (before, after))
+            table.add_row(name if place == 0 else "", each.removeprefix(mark), *figures)
+    display.console.print(table)
+    if after.get("update") == 0:
+        display.warn(
+            f"No update was better by both, so this is still the model {recipe.training.start}. A higher "
+            "training.learning_rate or more training.updates learn more, and keep less."
+        )
 
 
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:

@@ -13,6 +13,7 @@ from torch import nn
 from transduce.data.columns import Column
 from transduce.data.store import Store
 from transduce.inference.likelihood import dataset_likelihood
+from transduce.inference.prediction import Prediction
 from transduce.inference.teacher_forcing import exposure, reports_exposure
 from transduce.metrics.tally import Tally, pooled
 from transduce.recipe.training import TrainingConfig
@@ -22,6 +23,7 @@ from transduce.tasks.base import Task
 from transduce.tasks.protocols import Dataset
 from transduce.training.diagnostics import alarms, unigram_entropy
 from transduce.training.display import Display
+from transduce.training.loop import KEPT
 
 Item = TypeVar("Item")
 ENTROPY_SAMPLE = 20_000  # training examples that the unigram entropy is taken from
@@ -35,6 +37,7 @@ class Validator:
     keep: given the sources, outputs and references that are shown.
     group: the processes that share the work; all get the same results, those of one.
     search: how outputs are found, if the task searches; None: the quickest way.
+    kept: further examples, which get the same metrics under `KEPT`; see `training.kept`.
     """
 
     model: nn.Module
@@ -46,23 +49,20 @@ class Validator:
     keep: Callable[[list[tuple[str, str, str]]], None] = lambda shown: None
     group: ProcessGroup = ALONE
     search: Search | None = None
+    kept: Dataset | None = None
 
     def __call__(self) -> dict[str, float]:
         """`loss` (nats a token), `perplexity` (e^loss), and the task's metrics by name; tells what a person wants."""
         likelihood = dataset_likelihood(self.model, self.task, self.dataset.store, self.group)
         loss, unit = likelihood.loss, likelihood.unit
-        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
-        texts = spread(self.dataset.texts, self.config.decode_sentences)
+        texts, predictions = self._predicted(self.dataset)
         sources, references = [source for source, _ in texts], [reference for _, reference in texts]
-        predict = partial(self.task.predictor.predict, self.model, settings=self.search)
-        predictions = self.group.share_out(sources, predict)
         outputs = [each.text for each in predictions]
-        if texts:
-            scores = spread_tallies(self.task, self.dataset, outputs)
-            metrics |= {name: tally.value for name, tally in scores.items()}
-            if reports_exposure(self.task, self.model, self.config.exposure_bias, self.search):
-                found = exposure(self.model, self.task, texts, predictions).tallies()
-                metrics |= {name: tally.value for name, tally in found.items()}
+        metrics = self._metrics(self.dataset, loss, outputs)
+        if texts and reports_exposure(self.task, self.model, self.config.exposure_bias, self.search):
+            found = exposure(self.model, self.task, texts, predictions).tallies()
+            metrics |= {name: tally.value for name, tally in found.items()}
+        metrics |= self._metrics_of_kept()
         self.display.validated(metrics)
         shown = list(zip(sources, outputs, references, strict=True))[: self.config.samples]
         self.display.samples(shown)
@@ -71,6 +71,26 @@ class Validator:
         for alarm in alarms(sources, outputs, references, loss, self.entropy, unit):
             self.display.warn(f"Alarm: {alarm}")
         return metrics
+
+    def _predicted(self, dataset: Dataset) -> tuple[list[tuple[str, str]], list[Prediction]]:
+        """The texts that are decoded, and their predictions."""
+        texts = spread(dataset.texts, self.config.decode_sentences)
+        predict = partial(self.task.predictor.predict, self.model, settings=self.search)
+        return texts, self.group.share_out([source for source, _ in texts], predict)
+
+    def _metrics(self, dataset: Dataset, loss: float, outputs: list[str]) -> dict[str, float]:
+        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        scores = spread_tallies(self.task, dataset, outputs) if outputs else {}
+        return metrics | {name: tally.value for name, tally in scores.items()}
+
+    def _metrics_of_kept(self) -> dict[str, float]:
+        """Nothing without such examples."""
+        if self.kept is None:
+            return {}
+        loss = dataset_likelihood(self.model, self.task, self.kept.store, self.group).loss
+        _, predictions = self._predicted(self.kept)
+        found = self._metrics(self.kept, loss, [each.text for each in predictions])
+        return {f"{KEPT}{name}": value for name, value in found.items()}
 
 
 def spread(texts: list[Item], count: int) -> list[Item]:

@@ -50,6 +50,8 @@ class PairFiles(Config):
     """Language code of the targets, for one model of several languages: before each source stands the tag >>to<<."""
     tag: Annotated[str, AfterValidator(checked_tag)] | None = None
     """A word of your own before each source, such as <BT> for sources that a model wrote; it becomes one token."""
+    hold_out: bool | None = None
+    """Whether data.hold_out draws from these pairs. Unset: unless they have a `tag`."""
 
     @classmethod
     def known_keys(cls) -> frozenset[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 from transduce.data.pairs.inputs import Inputs, Named
-from transduce.planning import decisions
+from transduce.planning import decisions, fine_tuning
 from transduce.planning.decisions import Decision, Size, rounded
 from transduce.planning.protocols import Start
 from transduce.recipe.recipe import Table, parse_recipe, with_model_to_start_from
@@ -166,7 +166,7 @@ class EncoderPlanner(ABC):
         own = {} if start.model["kind"] in self.readers else {"kind": self.model}
         table: Table = {"task": {"kind": self.kind}, "training": {"start": start.path}, "model": own}
         model = with_model_to_start_from(table).get("model", {})
-        return [*self._inherited(model), *_fine_tuning(start)]
+        return [*self._inherited(model), *_fine_tuning(start), *fine_tuning.measured(start, self.kind)]
 
     def _inherited(self, model: Table) -> Iterator[Decision]:
         """The keys of the model that are not as usual."""

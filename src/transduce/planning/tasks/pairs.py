@@ -3,9 +3,10 @@
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeGuard
 
 from transduce.data.pairs.inputs import Named, pair_files, resolve_inputs
-from transduce.planning import decisions
+from transduce.planning import decisions, fine_tuning
 from transduce.planning.decisions import Decision, Size
 from transduce.planning.facts import Facts, facts_of
 from transduce.planning.protocols import Start
@@ -53,11 +54,14 @@ class PairsPlanner:
         return decisions.smaller(size)
 
     def deserved_updates(self, start: Start | None) -> int:
-        """As `TaskPlanner.deserved_updates`; the same from any start."""
-        return decisions.deserved_updates(self.facts)
+        """As `TaskPlanner.deserved_updates`; a quarter from a model that translates."""
+        updates = decisions.deserved_updates(self.facts)
+        return fine_tuning.fewer_updates(updates) if _translates(start) else updates
 
     def why_deserved(self, start: Start | None) -> str:
         """As `TaskPlanner.why_deserved`."""
+        if _translates(start):
+            return "a quarter of those from nothing, as a model that goes on learning also forgets"
         return "grows with the cube root of the text"
 
     def decide(self, validation: bool, test: bool, size: Size, start: Start | None) -> list[Decision]:
@@ -66,8 +70,9 @@ class PairsPlanner:
         return self._fine_tuned(decided, start) if start else decided
 
     def schedule(self, updates: int, reason: str, expected: int, start: Start | None) -> list[Decision]:
-        """As `TaskPlanner.schedule`; the same from any start."""
-        return decisions.schedule(updates, reason, expected)
+        """As `TaskPlanner.schedule`; from a model that translates, the learning rate rises over a tenth."""
+        planned = decisions.schedule(updates, reason, expected)
+        return fine_tuning.with_warmup(planned, expected) if _translates(start) else planned
 
     def _fine_tuned(self, decided: list[Decision], start: Start) -> list[Decision]:
         """The same for a training from another model: with its sizes, its embeddings, and its tokenizers if kept."""
@@ -79,4 +84,10 @@ class PairsPlanner:
             Decision(f"model.{key}", value, reason) for key, value in start.model.items() if known.get(key) != value
         ]
         own = ("model.", "training.embeddings", *(("tokenizer.",) if start.keeps else ()))
-        return [*(each for each in decided if not each.key.startswith(own)), *sizes]
+        found = [*(each for each in decided if not each.key.startswith(own)), *sizes]
+        return fine_tuning.keeping(found, start, self.facts) if _translates(start) else found
+
+
+def _translates(start: Start | None) -> TypeGuard[Start]:
+    """Whether there is something to keep."""
+    return start is not None and start.task == "translation"
