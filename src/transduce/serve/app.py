@@ -20,6 +20,7 @@ from starlette.routing import Route
 from transduce.core.errors import InputError, TransduceError
 from transduce.serve import (
     alternatives,
+    detection,
     explorer,
     generation,
     libretranslate,
@@ -71,7 +72,17 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     )
     app.state.service = service
     explored = (explorer,) if service.settings.explore else ()
-    rooms = (libretranslate, translate_file, v1, alternatives, generation, transcriptions, *explored, operations)
+    rooms = (
+        libretranslate,
+        detection,
+        translate_file,
+        v1,
+        alternatives,
+        generation,
+        transcriptions,
+        *explored,
+        operations,
+    )
     routers = [room.routes(service) for room in rooms]
     for router in routers:
         app.include_router(router)

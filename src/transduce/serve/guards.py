@@ -228,12 +228,17 @@ def right_key(settings: ServeSettings, request: Request, body_key: object = None
     return sum(hmac.compare_digest(_digest(each), wanted) for each in given if isinstance(each, str)) > 0
 
 
+def check_key(settings: ServeSettings, request: Request, body_key: object = None) -> None:
+    """Raises HTTPException where the server wants a key, and the request has none or a wrong one."""
+    if not right_key(settings, request, body_key):
+        raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+
+
 def key_needed(settings: ServeSettings) -> Callable[[Request], None]:
     """What a route depends on that wants the key."""
 
     def check(request: Request) -> None:
-        if not right_key(settings, request):
-            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+        check_key(settings, request)
 
     return check
 
