@@ -102,7 +102,7 @@ def test_two_models_join_and_it_is_told(running: Server, folder: Path) -> None:
         "pivot": "en",
     }
     listed = {each["code"]: each["targets"] for each in running.client.get("/languages").json()}
-    assert listed == {"de": ["en", "fr"], "en": ["fr"], "fr": [], "cs": ["fr"]}
+    assert listed == {"de": ["en", "fr", "de"], "en": ["fr", "en"], "fr": ["fr"], "cs": ["fr", "cs"]}
     asked = {"q": "ba", "source": "de", "target": "fr", "start": 0, "end": 1}
     assert "no single model" in running.post("/v1/alternatives", **asked).json()["error"]
 

@@ -42,8 +42,8 @@ def test_its_own_client_works(server: Server, offline: Pipeline) -> None:
     assert client.translate("ba de fi", "de", "en") == predicted(offline, "ba de fi")
     assert client.translate("", "auto", "en") == ""
     assert client.languages() == [
-        {"code": "de", "name": "German", "targets": ["en"]},
-        {"code": "en", "name": "English", "targets": []},
+        {"code": "de", "name": "German", "targets": ["en", "de"]},
+        {"code": "en", "name": "English", "targets": ["en"]},
     ]
 
 
@@ -404,7 +404,10 @@ def test_without_the_key_nothing_is_translated(served_file: Path, offline: Pipel
         for path in ("/v1/predict", "/v1/stream"):
             assert running.post(path, texts=["ba"]).status_code in (400, 403)
         assert running.client.post("/v1/predict", json={"texts": ["ba"]}).status_code == 403
-        assert running.client.get("/metrics").status_code == 403
+        assert running.client.get("/metrics").status_code == 200  # from this machine
+        assert running.client.get("/metrics", headers={"x-forwarded-for": "6.6.6.6"}).status_code == 403
+        assert running.client.get("/ready").json() == {"ready": True, "models": []}
+        assert running.client.get("/ready?api_key=s%C3%A9same").json()["models"][0]["name"] == "tiny"
         assert running.client.get("/v1/models").status_code == 403
         assert running.client.get("/health").status_code == running.client.get("/ready").status_code == 200
         client = LibreTranslateAPI(running.address, api_key="sésame")

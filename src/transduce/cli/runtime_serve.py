@@ -22,6 +22,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "type": int,
         "help": "/translate splits lines of more tokens than this into sentences. By default 64.",
     },
+    "--requests-per-minute": {
+        "type": int,
+        "help": "How many requests an address may send in a minute; a key has its own limit. By default any.",
+    },
     "--threads": {"type": int, "help": "How many threads the models use. By default all cores."},
 }
 """Options that are keys of `transduce.serve.settings.ServeSettings`."""
@@ -51,6 +55,15 @@ def parser(name: str) -> argparse.ArgumentParser:
     whole.add_argument(
         "--api-key-file", type=Path, help="A file with the API key that requests must send; else TRANSDUCE_API_KEY."
     )
+    whole.add_argument(
+        "--api-keys", type=Path, help="A file of API keys with limits each. Requests must send one of them."
+    )
+    whole.add_argument(
+        "--keyless", action="store_true", help="Answer requests without a key too, within --requests-per-minute."
+    )
+    whole.add_argument(
+        "--trust-proxy", action="append", default=[], help="A reverse proxy whose X-Forwarded-For is believed."
+    )
     for option, how in SETTINGS.items():
         whole.add_argument(option, **how)
     whole.add_argument("--precision", **PRECISION)
@@ -66,6 +79,9 @@ def serve(name: str, arguments: Sequence[str]) -> None:
     asked = {key: getattr(given, key) for key in (option[2:].replace("-", "_") for option in SETTINGS)}
     asked |= {
         "api_key": key_of(given.api_key_file),
+        "api_keys": given.api_keys,
+        "keyless": given.keyless,
+        "proxies": tuple(given.trust_proxy),
         "hosts": hosts_of(given.host, given.allow_host),
         "origins": tuple(given.allow_origin),
     }

@@ -32,6 +32,7 @@ from transduce.serve import (
 from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
+from transduce.serve.keys import TooMany
 from transduce.serve.models import Models
 from transduce.serve.page_file import icon, translation_page
 from transduce.serve.service import Service, TooLong, TooSlow
@@ -130,6 +131,10 @@ def _errors(app: FastAPI) -> None:
     async def busy(request: Request, error: Busy) -> Response:
         return problem(429, str(error), {"retry-after": str(error.seconds)})
 
+    @app.exception_handler(TooMany)
+    async def too_many(request: Request, error: TooMany) -> Response:
+        return problem(429, str(error), {"retry-after": str(error.seconds)})
+
     @app.exception_handler(Stopped)
     async def stopped(request: Request, error: Stopped) -> Response:
         return problem(503, str(error), {"retry-after": "10"})
@@ -169,7 +174,7 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
-        key = service.settings.api_key is not None
+        key = service.settings.wants_key
         return shown(api_page(app.openapi(), str(request.base_url), service.models, key), policy_of_docs())
 
     @app.get("/favicon.ico", include_in_schema=False)

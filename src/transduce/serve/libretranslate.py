@@ -52,7 +52,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/languages")
     async def languages() -> list[Language]:
-        """Which languages are translated into which, by one model or through a third language."""
+        """Which languages are translated into which, by one model or through a third language; each into itself."""
         pairs = await service.run_in_thread(lambda: service.models.pairs)
         return [Language(code=code, name=name_of(code), targets=into) for code, into in pairs.items()]
 

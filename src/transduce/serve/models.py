@@ -253,10 +253,7 @@ class Models:
 
     @property
     def pairs(self) -> dict[str, list[str]]:
-        """The languages that are read -> those that each is translated into, by one model or through a third language.
-
-        A language that is only written has none.
-        """
+        """Each language -> those that it is translated into, by one model or through a third language, and itself."""
         translators = [model.current for model in self if model.current.translates]
         found: dict[str, list[str]] = {}
         for each in translators:
@@ -265,7 +262,7 @@ class Models:
                 found.setdefault(code, [])
         for source, targets in found.items():
             targets += [code for code in found if code != source and self.through(source, code)]
-        return {source: list(dict.fromkeys(targets)) for source, targets in found.items()}
+        return {source: list(dict.fromkeys([*targets, source])) for source, targets in found.items()}
 
 
 class Watcher(threading.Thread):

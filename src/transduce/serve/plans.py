@@ -106,7 +106,7 @@ def _source(models: Models, asked: TranslateRequest, markup: bool) -> DetectedLa
         source = models.named(asked.model).source
         return DetectedLanguage(language=source, confidence=confidence_of(text, source, known))
     pairs = models.pairs
-    reading = [code for code, targets in pairs.items() if asked.target in targets]
+    reading = [code for code, targets in pairs.items() if asked.target in targets and code != asked.target]
     language, confidence = detected(text, known)[0]
     language = matching(language, pairs)
     if language in reading or (language == asked.target and confidence >= SAME):
