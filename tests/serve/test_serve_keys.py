@@ -36,7 +36,7 @@ def test_the_file_holds_hashes_and_no_keys(tmp_path: Path) -> None:
         [row] = found.execute("SELECT name, digest FROM keys").fetchall()
     assert row == ("maria", hashlib.sha256(key.encode()).digest())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert ApiKeys(path).known([key, "x"]) == ApiKeys(path).list()[0]
+    assert ApiKeys(path).known([key, "x"]) == ApiKeys(path).listed()[0]
     assert ApiKeys(path).known([key[:-1], key + "x", ""]) is None
 
 
@@ -51,7 +51,7 @@ def test_a_day_has_so_many_characters(tmp_path: Path) -> None:
         keys.spend("maria", 3)
     keys.spend("maria", 2)
     keys.spend("anna", 1_000_000)
-    assert [each.used for each in keys.list()] == [1_000_000, 10]
+    assert [each.used for each in keys.listed()] == [1_000_000, 10]
     clock.seconds += 82_800
     keys.spend("maria", 10)
 
@@ -132,7 +132,7 @@ def test_the_command_makes_lists_and_removes(tmp_path: Path) -> None:
 def test_what_is_wrong_with_keys_is_said(tmp_path: Path, served_file: Path) -> None:
     keys = ApiKeys(tmp_path / "keys.db")
     with pytest.raises(InputError, match="there is no such file of keys; make one: transduce keys add"):
-        keys.list()
+        keys.listed()
     keys.add("maria")
     with pytest.raises(InputError, match='there is a key "maria"'):
         keys.add("maria")
@@ -140,6 +140,6 @@ def test_what_is_wrong_with_keys_is_said(tmp_path: Path, served_file: Path) -> N
         keys.remove("anna")
     (tmp_path / "text").write_text("no database at all, but long enough to be looked at" * 50)
     with pytest.raises(InputError, match="expected a file of keys"):
-        ApiKeys(tmp_path / "text").list()
+        ApiKeys(tmp_path / "text").listed()
     with pytest.raises(InputError, match="no such file"), serving([served_file], api_keys=tmp_path / "gone"):
         pass

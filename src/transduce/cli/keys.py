@@ -37,7 +37,7 @@ def keys(
         store.remove(name)
         tell(f"{name}: removed from {file}.")
     else:
-        for each in store.list():
+        for each in store.listed():
             rate = f"{each.requests_per_minute} requests a minute" if each.requests_per_minute else "any rate"
             day = f"{each.characters_per_day:,}" if each.characters_per_day else "any number"
             typer.echo(f"{each.name}\t{each.created}\t{rate}\t{each.used:,} of {day} characters today")

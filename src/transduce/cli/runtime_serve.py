@@ -61,6 +61,7 @@ def parser(name: str) -> argparse.ArgumentParser:
     whole.add_argument(
         "--keyless", action="store_true", help="Answer requests without a key too, within --requests-per-minute."
     )
+    whole.add_argument("--suggestions", type=Path, help="A file to which /suggest adds lines of JSON.")
     whole.add_argument(
         "--trust-proxy", action="append", default=[], help="A reverse proxy whose X-Forwarded-For is believed."
     )
@@ -81,6 +82,7 @@ def serve(name: str, arguments: Sequence[str]) -> None:
         "api_key": key_of(given.api_key_file),
         "api_keys": given.api_keys,
         "keyless": given.keyless,
+        "suggestions": given.suggestions,
         "proxies": tuple(given.trust_proxy),
         "hosts": hosts_of(given.host, given.allow_host),
         "origins": tuple(given.allow_origin),

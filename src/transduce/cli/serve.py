@@ -51,6 +51,10 @@ def serve(
             help="The address of a reverse proxy, whose X-Forwarded-For says where a request comes from. Repeatable."
         ),
     ] = None,
+    suggestions: Annotated[
+        Path | None,
+        typer.Option(help="A file to which /suggest adds lines of JSON. Without it suggestions are refused."),
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(help="How many texts to translate at once. By default 32.")] = None,
     wait_ms: Annotated[
         float | None,
@@ -114,6 +118,7 @@ def serve(
         "api_key": key_of(api_key_file),
         "api_keys": api_keys,
         "keyless": keyless,
+        "suggestions": suggestions,
         "requests_per_minute": requests_per_minute,
         "proxies": tuple(trust_proxy or []),
         "hosts": hosts_of(host, allow_host or []),

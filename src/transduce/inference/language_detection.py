@@ -8,6 +8,7 @@ What fits none is "und", undetermined, with a confidence of 0.
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -97,9 +98,8 @@ def identified(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # late: its model takes a second to unpack
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    langid = import_module("py3langid.langid")  # late: its model takes a second to unpack
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
 
 def _with_identifier(

@@ -22,6 +22,7 @@ from transduce.serve import (
     alternatives,
     detection,
     explorer,
+    frontend,
     generation,
     libretranslate,
     operations,
@@ -73,17 +74,8 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     )
     app.state.service = service
     explored = (explorer,) if service.settings.explore else ()
-    rooms = (
-        libretranslate,
-        detection,
-        translate_file,
-        v1,
-        alternatives,
-        generation,
-        transcriptions,
-        *explored,
-        operations,
-    )
+    compatible = (libretranslate, detection, translate_file, frontend)
+    rooms = (*compatible, v1, alternatives, generation, transcriptions, *explored, operations)
     routers = [room.routes(service) for room in rooms]
     for router in routers:
         app.include_router(router)

@@ -87,7 +87,7 @@ class ApiKeys:
                 raise InputError(f'{self.path}: there is no key "{name}"; the file has {known}.')
             found.execute("DELETE FROM used WHERE name = ?", (name,))
 
-    def list(self) -> list[ApiKey]:
+    def listed(self) -> list[ApiKey]:
         """All keys, in the order of their names."""
         with self._opened() as found:
             return self._read(found)
@@ -95,7 +95,7 @@ class ApiKeys:
     def known(self, given: Sequence[str]) -> ApiKey | None:
         """The key that is among those given. Every one is compared with every one, in constant time."""
         digests = [digest_of(each) for each in given]
-        same = [key for key in self.list() if sum(hmac.compare_digest(key.digest, each) for each in digests)]
+        same = [key for key in self.listed() if sum(hmac.compare_digest(key.digest, each) for each in digests)]
         return same[0] if same else None
 
     def spend(self, name: str, characters: int) -> None:
@@ -116,7 +116,7 @@ class ApiKeys:
                 raise TooMany(told, (today + 1) * DAY - now)
             found.execute("INSERT OR REPLACE INTO used VALUES (?, ?, ?)", (name, today, total))
 
-    def _read(self, found: sqlite3.Connection) -> "list[ApiKey]":
+    def _read(self, found: sqlite3.Connection) -> list[ApiKey]:
         query = """SELECT keys.name, digest, created, requests_per_minute, characters_per_day, coalesce(characters, 0)
             FROM keys LEFT JOIN used ON used.name = keys.name AND day = ? ORDER BY keys.name"""
         return [ApiKey(*row) for row in found.execute(query, (int(self._now() // DAY),))]

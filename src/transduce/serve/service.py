@@ -40,7 +40,7 @@ class Service:
         self.batches = BatchQueue(settings, self.measures)
         self.rates = RequestRates()
         if settings.api_keys is not None:
-            keys_in(settings.api_keys).list()  # a file that is missing, or none of ours, is told of now
+            keys_in(settings.api_keys).listed()  # a file that is missing, or none of ours, is told of now
         self._watcher = Watcher(models, settings.watch_seconds, self.measures.reload)
         self._threads = FairThreads(TEXT_THREADS, "transduce-texts")
 

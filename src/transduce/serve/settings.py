@@ -57,6 +57,8 @@ class ServeSettings(Config):
     """Whether requests without a key are answered, within `requests_per_minute`, though there are keys."""
     requests_per_minute: int | None = Field(default=None, ge=1)
     """Of each address, without a key that has its own limit."""
+    suggestions: Path | None = None
+    """A file to which /suggest adds lines of JSON; None = nothing is suggested."""
     hosts: tuple[str, ...] = ()
     """Host names that requests may call the server by, without port; empty allows all."""
     explore: bool = True
