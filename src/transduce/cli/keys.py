@@ -24,20 +24,10 @@ def keys(
     add prints the new key, which is stored nowhere: the file holds its hash. A running server sees changes at once.
     """
     from transduce.cli.text import tell
-    from transduce.core.errors import InputError
-    from transduce.serve.keys import ApiKeys
+    from transduce.serve.keys import managed
 
-    store = ApiKeys(file)
-    if action != "list" and not name:
-        raise InputError(f"transduce keys {action}: expected the NAME of a key behind {file}.")
-    if action == "add":
-        typer.echo(store.add(name, requests_per_minute, characters_per_day))
-        tell(f"This is the key of {name}. It is shown once; {file} holds its hash.")
-    elif action == "remove":
-        store.remove(name)
-        tell(f"{name}: removed from {file}.")
-    else:
-        for each in store.listed():
-            rate = f"{each.requests_per_minute} requests a minute" if each.requests_per_minute else "any rate"
-            day = f"{each.characters_per_day:,}" if each.characters_per_day else "any number"
-            typer.echo(f"{each.name}\t{each.created}\t{rate}\t{each.used:,} of {day} characters today")
+    lines, told = managed(file, action, name, requests_per_minute, characters_per_day)
+    for line in lines:
+        typer.echo(line)
+    if told:
+        tell(told)

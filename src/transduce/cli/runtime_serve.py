@@ -89,3 +89,26 @@ def serve(name: str, arguments: Sequence[str]) -> None:
     }
     use = {"precision": given.precision, "device": "cpu", "search": search, "engine": "kernels"}
     start(models, use, asked, given.host, given.port)
+
+
+def keys_parser(name: str) -> argparse.ArgumentParser:
+    """Of the arguments of `keys`, which are named as those of `transduce keys`. name: of the command."""
+    whole = argparse.ArgumentParser(prog=f"{name} keys", description="Make, list and remove the API keys of a server.")
+    whole.add_argument("action", choices=["add", "list", "remove"])
+    whole.add_argument("file", type=Path, help="The file of keys, for --api-keys of serve. add makes it.")
+    whole.add_argument("name", nargs="?", default="", help="What the key is called: whose it is.")
+    whole.add_argument("--requests-per-minute", type=int, help="How often the key may be used. By default any.")
+    whole.add_argument("--characters-per-day", type=int, help="Characters it may send a day (UTC). By default any.")
+    return whole
+
+
+def keys(name: str, arguments: Sequence[str]) -> None:
+    """Make, list and remove API keys, as `transduce keys` does."""
+    from transduce.cli.text import tell
+    from transduce.serve.keys import managed
+
+    given = keys_parser(name).parse_args(arguments)
+    lines, told = managed(given.file, given.action, given.name, given.requests_per_minute, given.characters_per_day)
+    print("\n".join(lines), end="\n" if lines else "")
+    if told:
+        tell(told)

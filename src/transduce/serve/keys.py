@@ -140,6 +140,31 @@ class ApiKeys:
             ) from None
 
 
+def managed(
+    file: Path, action: str, name: str = "", per_minute: int | None = None, per_day: int | None = None
+) -> tuple[list[str], str]:
+    """What `transduce keys` does: the lines to print, and what else there is to tell.
+
+    Raises:
+        InputError: a name is missing, is there already, or is not there; the file is none of ours.
+    """
+    keys = ApiKeys(file)
+    if action != "list" and not name:
+        raise InputError(f"keys {action}: expected the NAME of a key behind {file}.")
+    if action == "add":
+        return [keys.add(name, per_minute, per_day)], f"The key of {name}. It is shown once; {file} holds its hash."
+    if action == "remove":
+        keys.remove(name)
+        return [], f"{name}: removed from {file}."
+    return [_row(each) for each in keys.listed()], ""
+
+
+def _row(key: ApiKey) -> str:
+    rate = f"{key.requests_per_minute} requests a minute" if key.requests_per_minute else "any rate"
+    day = f"{key.characters_per_day:,}" if key.characters_per_day else "any number"
+    return f"{key.name}\t{key.created}\t{rate}\t{key.used:,} of {day} characters today"
+
+
 @lru_cache(maxsize=16)
 def keys_in(path: Path) -> ApiKeys:
     """The keys of a server."""
