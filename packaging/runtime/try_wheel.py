@@ -1,7 +1,8 @@
 """Whether the wheel says what it should: python try_wheel.py PYTHON [WHOLE], of an environment without torch.
 
-The stored model files of the tests are read, and one of them is served. They have to say what is stored beside them; with
-WHOLE, the Python of an environment with the whole package, this reads and serves them as well, and has to say the same.
+The stored model files of the tests are read, and one of them is served. They have to say what is stored beside them.
+With WHOLE, the Python of an environment with the whole package, this reads and serves them as well, and has to say the
+same.
 """
 
 import json

@@ -309,3 +309,18 @@ def test_sixty_heavy_requests_of_one_client_hold_no_other(tmp_path: Path) -> Non
         assert running.metric("transduce_queue_texts") == 0
         assert running.metric("transduce_dropped_texts_total") > 0
     assert max(waits) <= 2, waits
+
+
+def test_at_its_timeout_a_requests_work_stops_too(tmp_path: Path) -> None:
+    """A text whose pieces take far longer than the time that the request has."""
+    path = write_model(tmp_path / "slow.safetensors", search={"method": "beam", "beam": 12})
+    with serving([path], timeout=0.5) as running:
+        begun = time.monotonic()
+        answered = running.post("/v1/predict", texts=["ba de fi go ku la. " * 1000], split="sentences")
+        assert answered.status_code == 503 and "no answer within 0.5 s" in answered.json()["error"]
+        lanes = list(running.service.batches._lanes.values())
+        assert len(lanes) == 1
+        while lanes[0].inside and time.monotonic() - begun < 30:
+            time.sleep(0.01)
+        assert time.monotonic() - begun < 3
+        assert running.post("/translate", q="ba", source="de", target="en").status_code == 200

@@ -1,6 +1,6 @@
 """`transduce-runtime predict MODEL < sources > outputs`: the command of the package without torch.
 
-Its other command is in `transduce.cli.runtime_serve`.
+Its other commands are in `transduce.cli.runtime_serve`.
 """
 
 import argparse
@@ -28,7 +28,8 @@ def commands() -> argparse.ArgumentParser:
     whole.add_argument(
         "command",
         choices=["predict", "serve", "keys"],
-        help=f"predict: lines of text. serve: over HTTP. keys: API keys of the server. Its options follow it; see {NAME} COMMAND --help.",
+        help="predict: lines of text. serve: over HTTP. keys: API keys of the server. Its options follow it; see "
+        f"{NAME} COMMAND --help.",
     )
     return whole
 
