@@ -283,12 +283,14 @@ def _parts(text: str, breaks: re.Pattern[str]) -> list[Segment]:
 
 def _join(text: str, parts: list[Segment], length: Callable[[str], int], limit: int) -> list[Segment]:
     """Neighbours put together while they fit; never all of them, since the whole did not fit."""
-    joined = list[Segment]()
-    first = 0
+    joined, first = list[Segment](), 0
+
+    def fits(last: int) -> bool:
+        return length(text[parts[first].start : parts[last].end]) <= limit
+
     while first < len(parts):
-        start = parts[first].start
-        last = _last(first, len(parts), lambda place, start=start: length(text[start : parts[place].end]) <= limit)
-        joined.append(Segment(start, parts[last].end))
+        last = _last(first, len(parts), fits)
+        joined.append(Segment(parts[first].start, parts[last].end))
         first = last + 1
     return joined if len(joined) > 1 else parts
 
