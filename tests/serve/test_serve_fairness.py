@@ -19,7 +19,7 @@ from transduce.serve.batches import BatchQueue, Busy
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.models import Loaded, Model
 from transduce.serve.settings import ServeSettings
-from transduce.serve.turns import BatchCost, FairThreads, Turns, address_of, current_client
+from transduce.serve.turns import BatchCost, FairThreads, RoundRobin, address_of, current_client
 from transduce.serve.work import Answer, ClientDisconnected, SearchOptions, WorkItem, answer
 
 
@@ -49,7 +49,7 @@ def asking(made: BatchQueue, client: str, model: Loaded, texts: Sequence[str]) -
 
 
 def test_turns_are_round_robin_as_in_a_slow_loop() -> None:
-    drawn, turns, expected = random.Random(1), Turns[tuple[str, int]](), []
+    drawn, turns, expected = random.Random(1), RoundRobin[tuple[str, int]](), []
     waiting: list[tuple[str, list[int]]] = []  # clients in their order
     took = []
     for step in range(2000):

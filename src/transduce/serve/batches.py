@@ -18,7 +18,7 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.runtime.settings import threads
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.settings import ServeSettings
-from transduce.serve.turns import BatchCost, Turns, current_client
+from transduce.serve.turns import BatchCost, RoundRobin, current_client
 from transduce.serve.work import ClientDisconnected, WorkItem, answer
 
 RESERVED = 8  # a client with nothing in the queue has an eighth of it, though others have filled it
@@ -88,7 +88,7 @@ class _Lane:
     """The works of one model, and its thread. cost: what its batches take. inside: batches that it is busy with."""
 
     name: str
-    waiting: Turns[_Waiting] = field(default_factory=Turns)
+    waiting: RoundRobin[_Waiting] = field(default_factory=RoundRobin)
     cost: BatchCost = field(default_factory=BatchCost)
     thread: threading.Thread | None = None
     inside: list[list[_Waiting]] = field(default_factory=list)
@@ -219,7 +219,7 @@ class BatchQueue:
             with self._changed:
                 self._stopping = True
                 left = list(lane.waiting)
-                lane.waiting = Turns()
+                lane.waiting = RoundRobin()
                 self._texts -= sum(len(each.work.texts) for each in left)
                 self._changed.notify_all()
             for each in left:

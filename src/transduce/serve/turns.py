@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Turns(Generic[Item]):
+class RoundRobin(Generic[Item]):
     """Items that wait, in the order in which clients take turns: round robin, first in, first out for each of them."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class FairThreads:
     def __init__(self, count: int, name: str) -> None:
         self._count, self._busy = count, 0
         self._threads = ThreadPoolExecutor(count, thread_name_prefix=name)
-        self._waiting: Turns[asyncio.Future[None]] = Turns()
+        self._waiting: RoundRobin[asyncio.Future[None]] = RoundRobin()
 
     async def run(self, do: Callable[[], Result]) -> Result:
         """What `do` gives, in a thread, once it is this client's turn.
