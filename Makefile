@@ -98,13 +98,14 @@ bench: $(STAMP)
 bench-peers: $(STAMP)
 	$(BIN)/python benchmarks/speed.py --data $(DATA) --peers
 
-# Into dist/. It is tried in an environment that has nothing else, where it must say what the whole package says.
-runtime-wheel: $(STAMP)
+# Into dist/, with Python and a C++ compiler alone. It is tried in an environment that has nothing else, where it must say
+# what the stored model files are known to say, and where there is a virtual environment, what the whole package says.
+runtime-wheel:
 	rm -rf dist/runtime build/runtime
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/runtime packaging/runtime
 	$(PYTHON) -m venv build/runtime
+	build/runtime/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/runtime packaging/runtime
 	build/runtime/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/runtime/*.whl)[serve]"
-	$(BIN)/python packaging/runtime/try_wheel.py build/runtime/bin/python
+	build/runtime/bin/python packaging/runtime/try_wheel.py build/runtime/bin/python $(wildcard $(BIN)/python)
 	@ls -l dist/runtime/*.whl
 
 format: $(STAMP)

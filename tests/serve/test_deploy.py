@@ -13,15 +13,16 @@ from transduce.cli.app import app
 
 DEPLOY = ROOT / "deploy"
 PAGE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-UNIT, IMAGE = DEPLOY / "transduce.service", DEPLOY / "Dockerfile"
+UNIT, IMAGES = DEPLOY / "transduce.service", [DEPLOY / "Dockerfile", DEPLOY / "runtime.Dockerfile"]
+EACH = pytest.mark.parametrize("file", [UNIT, *IMAGES], ids=["unit", "image", "runtime"])
 
 
-@pytest.mark.parametrize("file", [UNIT, IMAGE], ids=["unit", "image"])
+@EACH
 def test_the_page_shows_the_file(file: Path) -> None:
     assert f"\n{file.read_text(encoding='utf-8')}```\n" in PAGE
 
 
-@pytest.mark.parametrize("file", [UNIT, IMAGE], ids=["unit", "image"])
+@EACH
 def test_its_options_are_those_of_serve(file: Path) -> None:
     started = [line for line in file.read_text(encoding="utf-8").splitlines() if "serve" in line and "--host" in line]
     options = {each for line in started for each in re.findall(r"--[a-z-]+", line)} | {"--api-key-file"}
@@ -30,9 +31,11 @@ def test_its_options_are_those_of_serve(file: Path) -> None:
     assert all(each in told for each in options)
 
 
-def test_what_the_image_copies_is_there_and_is_not_ignored() -> None:
-    kept = {line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines() if line.startswith("!")}
-    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", IMAGE.read_text(encoding="utf-8"), re.M)
+@pytest.mark.parametrize("file", IMAGES, ids=["whole", "runtime"])
+def test_what_the_image_copies_is_there_and_is_not_ignored(file: Path) -> None:
+    ignored = file.with_name(f"{file.name}.dockerignore").read_text(encoding="utf-8")
+    kept = {line[1:] for line in ignored.splitlines() if line.startswith("!")}
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", file.read_text(encoding="utf-8"), re.M)
     copied = {name for line in copies for name in line.split()}
     assert copied == kept
     assert all((ROOT / name).exists() for name in copied)

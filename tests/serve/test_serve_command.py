@@ -139,6 +139,8 @@ def test_the_description_is_json(served_file: Path) -> None:
             "/translate",
             "/languages",
             "/detect",
+            "/frontend/settings",
+            "/spec",
             "/translate_file",
             "/download_file/{name}",
             "/v1/alternatives",

@@ -13,6 +13,8 @@ from transduce.core.errors import InputError
 from transduce.core.languages import BY_CODE, name_of
 from transduce.core.model_file import load_model_file, save_model_file
 from transduce.serve.models import Models
+from transduce.serve.plans import plan_of
+from transduce.serve.schemas import TranslateRequest
 from transduce.serve.served_model import ModelUse
 
 
@@ -50,9 +52,10 @@ def test_auto_is_a_models_own_language_or_says_that_there_are_several(tmp_path: 
     for source in ("de", "fr"):
         paths.append(tmp_path / f"{source}.safetensors")
         save_model_file(paths[-1], model_file(translator(task=CODES | {"source": source})))
-    assert Models.open(paths[:1]).translator("auto", "en").name == "de"
+    asked = TranslateRequest(q="ba", source="auto", target="en")
+    assert plan_of(Models.open(paths[:1]), asked).legs[0].name == "de"
     with pytest.raises(InputError, match="name one of de, fr"):
-        Models.open(paths).translator("auto", "en")
+        plan_of(Models.open(paths), asked)
     assert Models.open(paths).translator("fr", "en").name == "fr"
 
 

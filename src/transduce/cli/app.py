@@ -19,6 +19,7 @@ from transduce.cli.explore import explore
 from transduce.cli.export import export
 from transduce.cli.generate import generate
 from transduce.cli.info import info
+from transduce.cli.keys import keys
 from transduce.cli.new import new
 from transduce.cli.predict import predict
 from transduce.cli.process import run
@@ -33,7 +34,7 @@ from transduce.version import __version__
 GROUPS = {
     "First steps": ("demo",),
     "Train": ("train", "new", "distill", "translate-back", "shortlist"),
-    "Use": ("predict", "generate", "serve", "export", "convert"),
+    "Use": ("predict", "generate", "serve", "keys", "export", "convert"),
     "Evaluate": ("evaluate", "score", "compare"),
     "Look inside": ("explore", "info", "runs"),
     "Data": ("doctor",),
@@ -111,6 +112,7 @@ COMMANDS = (
     compare,
     explore,
     serve,
+    keys,
     export,
     convert,
     distill,

@@ -75,13 +75,15 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
-    """The same, with `characters` counted instead of listed, as a model of Chinese has thousands, and recordings among
-    the `examples` by name."""
+    """The same, with `characters` counted instead of listed, as a model of Chinese has thousands, without n-grams,
+    and with recordings among the `examples` by name."""
     from transduce.data.character_profile import CharacterProfile
     from transduce.data.speech.uploads import called
 
     if isinstance(examples := provenance.get("examples"), list):
         provenance = provenance | {"examples": [called(each) if _is_sound(each) else each for each in examples]}
+    if isinstance(ngrams := provenance.get("ngrams"), dict):
+        provenance = provenance | {"ngrams": f"of {' and '.join(ngrams) or 'neither side'}"}
     noted = provenance.get("characters")
     if not isinstance(noted, dict):
         return provenance

@@ -1,6 +1,6 @@
 """`transduce-runtime predict MODEL < sources > outputs`: the command of the package without torch.
 
-Its other command is in `transduce.cli.runtime_serve`.
+Its other commands are in `transduce.cli.runtime_serve`.
 """
 
 import argparse
@@ -27,8 +27,9 @@ def commands() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"{NAME} {__version__}")
     whole.add_argument(
         "command",
-        choices=["predict", "serve"],
-        help=f"predict: lines of text. serve: over HTTP. Its options follow it; see {NAME} COMMAND --help.",
+        choices=["predict", "serve", "keys"],
+        help="predict: lines of text. serve: over HTTP. keys: API keys of the server. Its options follow it; see "
+        f"{NAME} COMMAND --help.",
     )
     return whole
 
@@ -112,5 +113,9 @@ def _run(arguments: list[str]) -> None:
         from transduce.cli.runtime_serve import serve
 
         serve(NAME, arguments[1:])
+    elif command == "keys":
+        from transduce.cli.runtime_serve import keys
+
+        keys(NAME, arguments[1:])
     else:
         commands().parse_args(arguments)

@@ -22,6 +22,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "type": int,
         "help": "/translate splits lines of more tokens than this into sentences. By default 64.",
     },
+    "--requests-per-minute": {
+        "type": int,
+        "help": "How many requests an address may send in a minute; a key has its own limit. By default any.",
+    },
     "--threads": {"type": int, "help": "How many threads the models use. By default all cores."},
 }
 """Options that are keys of `transduce.serve.settings.ServeSettings`."""
@@ -51,6 +55,16 @@ def parser(name: str) -> argparse.ArgumentParser:
     whole.add_argument(
         "--api-key-file", type=Path, help="A file with the API key that requests must send; else TRANSDUCE_API_KEY."
     )
+    whole.add_argument(
+        "--api-keys", type=Path, help="A file of API keys with limits each. Requests must send one of them."
+    )
+    whole.add_argument(
+        "--keyless", action="store_true", help="Answer requests without a key too, within --requests-per-minute."
+    )
+    whole.add_argument("--suggestions", type=Path, help="A file to which /suggest adds lines of JSON.")
+    whole.add_argument(
+        "--trust-proxy", action="append", default=[], help="A reverse proxy whose X-Forwarded-For is believed."
+    )
     for option, how in SETTINGS.items():
         whole.add_argument(option, **how)
     whole.add_argument("--precision", **PRECISION)
@@ -66,8 +80,35 @@ def serve(name: str, arguments: Sequence[str]) -> None:
     asked = {key: getattr(given, key) for key in (option[2:].replace("-", "_") for option in SETTINGS)}
     asked |= {
         "api_key": key_of(given.api_key_file),
+        "api_keys": given.api_keys,
+        "keyless": given.keyless,
+        "suggestions": given.suggestions,
+        "proxies": tuple(given.trust_proxy),
         "hosts": hosts_of(given.host, given.allow_host),
         "origins": tuple(given.allow_origin),
     }
     use = {"precision": given.precision, "device": "cpu", "search": search, "engine": "kernels"}
     start(models, use, asked, given.host, given.port)
+
+
+def keys_parser(name: str) -> argparse.ArgumentParser:
+    """Of the arguments of `keys`, which are named as those of `transduce keys`. name: of the command."""
+    whole = argparse.ArgumentParser(prog=f"{name} keys", description="Make, list and remove the API keys of a server.")
+    whole.add_argument("action", choices=["add", "list", "remove"])
+    whole.add_argument("file", type=Path, help="The file of keys, for --api-keys of serve. add makes it.")
+    whole.add_argument("name", nargs="?", default="", help="What the key is called: whose it is.")
+    whole.add_argument("--requests-per-minute", type=int, help="How often the key may be used. By default any.")
+    whole.add_argument("--characters-per-day", type=int, help="Characters it may send a day (UTC). By default any.")
+    return whole
+
+
+def keys(name: str, arguments: Sequence[str]) -> None:
+    """Make, list and remove API keys, as `transduce keys` does."""
+    from transduce.cli.text import tell
+    from transduce.serve.keys import managed
+
+    given = keys_parser(name).parse_args(arguments)
+    lines, told = managed(given.file, given.action, given.name, given.requests_per_minute, given.characters_per_day)
+    print("\n".join(lines), end="\n" if lines else "")
+    if told:
+        tell(told)

@@ -32,6 +32,29 @@ def serve(
             help="A file with the API key that requests must send. Without it, the variable TRANSDUCE_API_KEY is read."
         ),
     ] = None,
+    api_keys: Annotated[
+        Path | None,
+        typer.Option(help="A file of API keys with limits each, as transduce keys makes it. Requests must send one."),
+    ] = None,
+    keyless: Annotated[
+        bool, typer.Option(help="Answer requests without a key too, within --requests-per-minute.")
+    ] = False,
+    requests_per_minute: Annotated[
+        int | None,
+        typer.Option(
+            help="How many requests an address may send in a minute; a key has its own limit. By default any."
+        ),
+    ] = None,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The address of a reverse proxy, whose X-Forwarded-For says where a request comes from. Repeatable."
+        ),
+    ] = None,
+    suggestions: Annotated[
+        Path | None,
+        typer.Option(help="A file to which /suggest adds lines of JSON. Without it suggestions are refused."),
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(help="How many texts to translate at once. By default 32.")] = None,
     wait_ms: Annotated[
         float | None,
@@ -93,6 +116,11 @@ def serve(
         "threads": threads,
         "explore": explore,
         "api_key": key_of(api_key_file),
+        "api_keys": api_keys,
+        "keyless": keyless,
+        "suggestions": suggestions,
+        "requests_per_minute": requests_per_minute,
+        "proxies": tuple(trust_proxy or []),
         "hosts": hosts_of(host, allow_host or []),
         "origins": tuple(allow_origin or []),
     }

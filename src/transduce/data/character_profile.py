@@ -69,6 +69,17 @@ class CharacterProfile:
         shares = ((each, often / total) for each, often in characters.items())
         return sum(share * (math.log(share) - self._nats(each)) for each, share in shares)
 
+    def surprise(self, characters: "Counter[str]") -> float:
+        """Nats a character by which characters of texts are less likely than these texts' own: about 0 for texts like
+        them, 0.2 or more in most other languages."""
+        return -sum(often * self._nats(each) for each, often in characters.items()) / characters.total() - self._entropy
+
+    @cached_property
+    def _entropy(self) -> float:
+        rare = self.rest * self._rare if self.others else 0.0
+        told = sum(often * self._logarithms[each] for each, often in self.counts.items()) + rare
+        return -told / max(1, sum(self.counts.values()) + self.rest)
+
     def _nats(self, character: str) -> float:
         """The logarithm of a probability; unseen characters have that of half an occurrence."""
         return self._logarithms.get(character, self._rare if character in self.others else self._unseen)

@@ -5,14 +5,16 @@ No vocabulary of bytes or of pieces has unknown tokens, so that a model writes s
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
 
 from transduce.data.character_profile import CharacterProfile, counted
+from transduce.data.language_profile import LanguageProfile
 from transduce.data.tags import leading_tags, tags_of
 from transduce.data.tokenizers.text_ids import Tokenizer
 
+SIDES = ("source", "target")
 LOOKED_AT, CUT = 10_000, 1_000  # texts of an input whose characters are counted; that are cut into tokens
 MANY = 0.05  # share of unseen characters that is told
 MOSTLY = 0.5  # share of unseen characters from which a text cannot be read
@@ -54,19 +56,33 @@ class InputFamiliarity:
 
 @dataclass(frozen=True)
 class Familiarity:
-    """What the training texts of a model were like. source, target: their characters; None: its file does not say."""
+    """What the training texts of a model were like. source, target: their characters; None: its file does not say.
+
+    ngrams: of the "source" and the "target", sequences of letters, likewise.
+    """
 
     source: CharacterProfile | None = None
     target: CharacterProfile | None = None
     tokenizer: Tokenizer | None = None
+    ngrams: Mapping[str, LanguageProfile] = field(default_factory=dict)
 
     @classmethod
     def of(cls, provenance: Mapping[str, Any], tokenizer: Tokenizer | None) -> "Familiarity":
         """As a model file says it; tokenizer: of its sources."""
         noted = provenance.get("characters")
         noted = noted if isinstance(noted, Mapping) else {}
-        source, target = (CharacterProfile.from_dict(noted.get(side)) for side in ("source", "target"))
-        return cls(source, target, tokenizer)
+        source, target = (CharacterProfile.from_dict(noted.get(side)) for side in SIDES)
+        written = provenance.get("ngrams")
+        profiles = (
+            {side: LanguageProfile.from_dict(written.get(side)) for side in SIDES}
+            if isinstance(written, Mapping)
+            else {}
+        )
+        return cls(source, target, tokenizer, {side: each for side, each in profiles.items() if each})
+
+    def profile(self, side: str) -> LanguageProfile | CharacterProfile | None:
+        """What tells the language of one side: "source" or "target"."""
+        return self.ngrams.get(side) or {"source": self.source, "target": self.target}[side]
 
     def unseen(self, text: str) -> float | None:
         """The share of a text's characters that no training source had; None where that is not known."""

@@ -316,14 +316,28 @@ def _parts(text: str, breaks: re.Pattern[str]) -> list[Segment]:
 
 def _join(text: str, parts: list[Segment], length: Callable[[str], int], limit: int) -> list[Segment]:
     """Neighbours put together while they fit; never all of them, since the whole did not fit."""
-    joined = [parts[0]]
-    for part in parts[1:]:
-        longer = Segment(joined[-1].start, part.end)
-        if length(text[longer.start : longer.end]) <= limit:
-            joined[-1] = longer
-        else:
-            joined.append(part)
+    joined, first = list[Segment](), 0
+
+    def fits(last: int) -> bool:
+        return length(text[parts[first].start : parts[last].end]) <= limit
+
+    while first < len(parts):
+        last = _last(first, len(parts), fits)
+        joined.append(Segment(parts[first].start, parts[last].end))
+        first = last + 1
     return joined if len(joined) > 1 else parts
+
+
+def _last(first: int, end: int, fits: Callable[[int], bool]) -> int:
+    """The last place before `end` up to which all fit, by steps that double and then halve; `first` at least."""
+    last, step = first, 1
+    while last + step < end and fits(last + step):
+        last, step = last + step, 2 * step
+    beyond = min(last + step, end)
+    while beyond - last > 1:
+        middle = (last + beyond) // 2
+        last, beyond = (middle, beyond) if fits(middle) else (last, middle)
+    return last
 
 
 def _beginning(text: str, tokenizer: Tokenizer, length: Callable[[str], int], limit: int) -> int:

@@ -16,7 +16,14 @@ from transduce.serve.models import Loaded, Models
 
 TEMPLATE = Path(__file__).parent / "page" / "api.html.jinja"
 ADDRESS = "http://localhost:8000"
-OPEN = ("/languages", "/detect", "/download_file/{name}", "/health", "/ready")  # routes that want no key
+OPEN = (
+    "/languages",
+    "/frontend/settings",
+    "/spec",
+    "/download_file/{name}",
+    "/health",
+    "/ready",
+)  # routes that want no key
 SENTENCES = {"de": "Zwei Hunde laufen.", "fr": "Deux chiens courent.", "zh": "两只狗在跑。"}
 ENGLISH = "Two dogs run."
 TEXTS = {
@@ -115,7 +122,7 @@ def _examples(
         return  # nothing can be looked into
     if body is None:
         yield command.plain()
-    elif not loaded or command.path == "/v1/explore/positions":
+    elif not loaded or command.path in ("/detect", "/suggest", "/v1/explore/positions"):
         yield command.json("", body.get("example", {}))
     else:
         for each in loaded:

@@ -20,7 +20,9 @@ from starlette.routing import Route
 from transduce.core.errors import InputError, TransduceError
 from transduce.serve import (
     alternatives,
+    detection,
     explorer,
+    frontend,
     generation,
     libretranslate,
     operations,
@@ -31,6 +33,7 @@ from transduce.serve import (
 from transduce.serve.api_page import api_page
 from transduce.serve.batches import Busy, Stopped
 from transduce.serve.guards import MICROPHONE, Guards, page_policy, problem
+from transduce.serve.keys import TooMany
 from transduce.serve.models import Models
 from transduce.serve.page_file import icon, translation_page
 from transduce.serve.service import Service, TooLong, TooSlow
@@ -71,7 +74,8 @@ def create_app(models: Models, page: str | None = None, settings: ServeSettings 
     )
     app.state.service = service
     explored = (explorer,) if service.settings.explore else ()
-    rooms = (libretranslate, translate_file, v1, alternatives, generation, transcriptions, *explored, operations)
+    compatible = (libretranslate, detection, translate_file, frontend)
+    rooms = (*compatible, v1, alternatives, generation, transcriptions, *explored, operations)
     routers = [room.routes(service) for room in rooms]
     for router in routers:
         app.include_router(router)
@@ -119,6 +123,10 @@ def _errors(app: FastAPI) -> None:
     async def busy(request: Request, error: Busy) -> Response:
         return problem(429, str(error), {"retry-after": str(error.seconds)})
 
+    @app.exception_handler(TooMany)
+    async def too_many(request: Request, error: TooMany) -> Response:
+        return problem(429, str(error), {"retry-after": str(error.seconds)})
+
     @app.exception_handler(Stopped)
     async def stopped(request: Request, error: Stopped) -> Response:
         return problem(503, str(error), {"retry-after": "10"})
@@ -158,7 +166,7 @@ def _pages(app: FastAPI, page: str | None, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> Response:
-        key = service.settings.api_key is not None
+        key = service.settings.wants_key
         return shown(api_page(app.openapi(), str(request.base_url), service.models, key), policy_of_docs())
 
     @app.get("/favicon.ico", include_in_schema=False)

@@ -5,7 +5,7 @@ import base64
 import hashlib
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from html.parser import HTMLParser
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,8 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from transduce.serve.keys import ApiKey, digest_of, keys_in
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.settings import ServeSettings
+from transduce.serve.turns import address_of, current_client
 
 OPEN = ("/health", "/ready")  # for whoever watches the server, also while it stops
 FOREIGN = (
@@ -103,6 +105,7 @@ class Guards:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        current_client.set(address_of(scope, self._settings.proxies))
         status, begun = 499, time.monotonic()  # nginx's number for a client that left
         asked, only_head = scope["method"], scope["method"] == "HEAD"
         if only_head:  # what GET answers, without its body
@@ -218,29 +221,66 @@ def _host(value: str) -> str:
 
 
 def right_key(settings: ServeSettings, request: Request, body_key: object = None) -> bool:
-    """Whether the request has the key: as a header, in the query, or in its body. Compared in constant time."""
-    if settings.api_key is None:
-        return True
+    """Whether the request has a key, or needs none: as a header, in the query, or in its body.
+
+    From now on it counts as its key's, or its address's.
+
+    Raises:
+        TooMany: it is one too many of this key or address.
+    """
+    keys = _given_keys(request, body_key)
+    key = _known_key(settings, keys)
+    if key is None and (settings.wants_key or (any(keys) and settings.keyless)):
+        return False
+    if key is not None and key.name:
+        current_client.set(f"key {key.name}")
+    limit = key.requests_per_minute if key and key.name else settings.requests_per_minute
+    if limit is not None:
+        request.app.state.service.rates.ask(current_client.get(), limit)
+    return True
+
+
+def may_see(settings: ServeSettings, request: Request) -> bool:
+    """Whether a request may see what the key is for, without counting as one of its key's."""
+    return not settings.wants_key or _known_key(settings, _given_keys(request)) is not None
+
+
+def is_local(request: Request) -> bool:
+    """Whether it comes from a program on this machine, and was not handed on by a proxy that says so."""
+    peer = request.client.host if request.client else ""
+    handed_on = any(name in request.headers for name in ("x-forwarded-for", "forwarded", "x-real-ip", "via"))
+    return (peer == "::1" or peer.startswith("127.")) and not handed_on
+
+
+def _given_keys(request: Request, body_key: object = None) -> list[str]:
     bearer = request.headers.get("authorization", "").partition(" ")
     given = [body_key, request.query_params.get("api_key"), request.headers.get("x-api-key")]
     given += [bearer[2]] if bearer[0].lower() == "bearer" else []
-    wanted = _digest(settings.api_key)
-    return sum(hmac.compare_digest(_digest(each), wanted) for each in given if isinstance(each, str)) > 0
+    return [each for each in given if isinstance(each, str)]
 
 
-def key_needed(settings: ServeSettings) -> Callable[[Request], None]:
+def _known_key(settings: ServeSettings, given: list[str]) -> ApiKey | None:
+    """The key that was given; the server's only one has no name and no limits. Compared in constant time."""
+    if settings.api_key is not None:
+        wanted = digest_of(settings.api_key)
+        if sum(hmac.compare_digest(digest_of(each), wanted) for each in given):
+            return ApiKey("", wanted, "", None, None)
+    return keys_in(settings.api_keys).known(given) if settings.api_keys is not None else None
+
+
+def check_key(settings: ServeSettings, request: Request, body_key: object = None) -> None:
+    """Raises HTTPException where the server wants a key, and the request has none or a wrong one; TooMany."""
+    if not right_key(settings, request, body_key):
+        raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+
+
+def key_needed(settings: ServeSettings) -> Callable[[Request], Awaitable[None]]:
     """What a route depends on that wants the key."""
 
-    def check(request: Request) -> None:
-        if not right_key(settings, request):
-            raise HTTPException(403, "Invalid API key", {"www-authenticate": "Bearer"})
+    async def check(request: Request) -> None:
+        check_key(settings, request)  # in the request's own task, which is then known as its key's
 
     return check
-
-
-def _digest(text: str) -> bytes:
-    """Of one length, so that a comparison says nothing about the key's."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def page_policy(page: str) -> str:

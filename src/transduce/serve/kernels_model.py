@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.familiarity import Familiarity
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
@@ -69,6 +70,10 @@ class KernelsModel:
     @property
     def examples(self) -> Sequence[str]:
         return self._translator.examples
+
+    @property
+    def familiarity(self) -> Familiarity:
+        return self._translator.familiarity
 
     @property
     def attends(self) -> bool:

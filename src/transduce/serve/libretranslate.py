@@ -1,76 +1,65 @@
 """LibreTranslate's API, so that its clients work with our models."""
 
 import asyncio
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import FormData, Headers
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
 from transduce.core.errors import InputError
-from transduce.core.languages import matching, name_of
+from transduce.core.languages import name_of
 from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
 from transduce.serve.file_formats import Parse, Translatable
-from transduce.serve.guards import right_key
+from transduce.serve.guards import check_key
 from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
+from transduce.serve.plans import plan_of
 from transduce.serve.reading import RunInThread, refuse_half_characters, route_class
-from transduce.serve.schemas import DetectedLanguage, Language, Problem, TranslateAnswer, TranslateRequest
+from transduce.serve.schemas import Language, Problem, TranslateAnswer, TranslateRequest
 from transduce.serve.service import Service
 from transduce.serve.work import Answer, SearchOptions, WorkItem
 
-BODY = {"schema": TranslateRequest.model_json_schema()}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-OPENAPI = {"requestBody": {"required": True, "content": dict.fromkeys(["application/json", *FORMS], BODY)}}
 FIELDS = 200  # of a form
-NO_DETECTION = (
-    "This server does not detect languages: a model reads the one language that it was trained on. "
-    'GET /languages says which; source "auto" means it.'
-)
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def openapi_of(body: type[BaseModel]) -> dict[str, Any]:
+    """The description of a body that is read as JSON and as a form."""
+    described = {"schema": body.model_json_schema()}
+    return {"requestBody": {"required": True, "content": dict.fromkeys(["application/json", *FORMS], described)}}
 
 
 def routes(service: Service) -> APIRouter:
-    """/translate, /languages and /detect."""
+    """/translate and /languages."""
     read = route_class(service.run_in_thread, service.settings.characters)
     router = APIRouter(tags=["LibreTranslate"], responses={"4XX": {"model": Problem}}, route_class=read)
 
-    @router.post("/translate", openapi_extra=OPENAPI, response_model_exclude_none=True)
+    @router.post("/translate", openapi_extra=openapi_of(TranslateRequest), response_model_exclude_none=True)
     async def translate(request: Request) -> TranslateAnswer:
         """Translate text or HTML. JSON and forms are read."""
-        asked = await _asked(request, service.run_in_thread)
-        if not right_key(service.settings, request, asked.api_key):
-            raise HTTPException(403, "Invalid API key")
+        asked = await body_of(request, service.run_in_thread, TranslateRequest)
+        check_key(service.settings, request, asked.api_key)
         return await translated(service, request, asked, Document if asked.format == "html" else None)
 
     @router.get("/languages")
     async def languages() -> list[Language]:
-        """Which languages are translated into which."""
-        pairs = [model.current for model in service.models if model.current.translates]
-        targets: dict[str, list[str]] = {}
-        for each in pairs:
-            targets.setdefault(each.source, []).extend(each.targets)
-            for code in each.targets:
-                targets.setdefault(code, [])
-        return [
-            Language(code=code, name=name_of(code), targets=list(dict.fromkeys(into))) for code, into in targets.items()
-        ]
-
-    @router.post("/detect", status_code=404, response_model=Problem, responses={404: {"model": Problem}})
-    async def detect() -> Any:
-        """Not offered: always 404, with the reason."""
-        raise HTTPException(404, NO_DETECTION)
+        """Which languages are translated into which, by one model or through a third language; each into itself."""
+        pairs = await service.run_in_thread(lambda: service.models.pairs)
+        return [Language(code=code, name=name_of(code), targets=into) for code, into in pairs.items()]
 
     return router
 
 
-async def _asked(request: Request, run_in_thread: RunInThread) -> TranslateRequest:
+async def body_of(request: Request, run_in_thread: RunInThread, expected: type[Body]) -> Body:
     """The body, JSON or a form; what a form lacks may stand in the query, as with LibreTranslate.
 
     Raises:
@@ -89,9 +78,9 @@ async def _asked(request: Request, run_in_thread: RunInThread) -> TranslateReque
         values = {key: each[0] if isinstance(each, list) and len(each) == 1 else each for key, each in values.items()}
         refuse_half_characters(values)
     if not isinstance(values, dict):
-        raise InputError("Invalid request: the body must be an object with q, source and target")
+        raise InputError(f"Invalid request: the body must be an object such as {json.dumps(_example(expected))}")
     try:
-        return TranslateRequest.model_validate(values)
+        return expected.model_validate(values)
     except ValidationError as error:
         raise InputError(f"Invalid request: {_problem(each)}" for each in error.errors()) from None
 
@@ -118,6 +107,11 @@ async def form_of(scope: Scope, body: bytes, files: int = 0) -> FormData:
     if body.count(b"&") > FIELDS and kind.strip().lower() == FORMS[0]:  # the library counts only those with names
         raise InputError(f"Invalid request: more than {FIELDS} fields.")
     return await Request(scope, receive).form(max_files=files, max_fields=FIELDS)
+
+
+def _example(kind: type[BaseModel]) -> Any:
+    extra = kind.model_config.get("json_schema_extra")
+    return extra.get("example", {}) if isinstance(extra, dict) else {}
 
 
 def _problem(detail: Any) -> str:
@@ -165,7 +159,7 @@ def _output(answer: Answer, rank: int) -> str:
 async def translated(
     service: Service, request: Request, asked: TranslateRequest, parse: Parse | None
 ) -> TranslateAnswer:
-    """The answer to a request.
+    """The answer to a request: its texts as they are, or translated by a model, or by one behind the other.
 
     Args:
         parse: what takes its texts apart; None = they are text from the first to the last character.
@@ -174,22 +168,53 @@ async def translated(
         InputError: no model translates so.
         TooLong, Busy, Stopped, TooSlow, ClientDisconnected: as `Service.answers`.
     """
-    listed = [asked.q] if isinstance(asked.q, str) else asked.q
-    service.check_lengths(listed)
-    asked, model = model_of(service, asked)
-    ask = _ask(service, model, asked.alternatives)
+    service.check_lengths(listed_of(asked))
+    plan = await service.prepared(request, lambda: plan_of(service.models, asked, parse is not None))
+    asked = plan.asked
+    if not plan.legs:
+        answer = _unchanged(asked)
+    elif plan.pivot:
+        first, second = plan.legs
+        between = await _by_model(
+            service, request, asked.model_copy(update={"target": plan.pivot, "alternatives": 0}), first, parse
+        )
+        further = asked.model_copy(update={"q": between.translatedText, "source": plan.pivot})
+        answer = await _by_model(service, request, further, second, parse)
+    else:
+        answer = await _by_model(service, request, asked, plan.legs[0], parse)
+    detected = [plan.detected] * len(asked.q) if plan.detected and isinstance(asked.q, list) else plan.detected
+    return answer.model_copy(update={"detectedLanguage": detected, "pivot": plan.pivot})
+
+
+def listed_of(asked: TranslateRequest) -> list[str]:
+    """Its texts."""
+    return [asked.q] if isinstance(asked.q, str) else asked.q
+
+
+def _unchanged(asked: TranslateRequest) -> TranslateAnswer:
+    """The texts as they are, for a language into itself."""
+    others: list[Any] | None = None
+    if asked.alternatives:
+        others = [] if isinstance(asked.q, str) else [[] for _ in asked.q]
+    return TranslateAnswer(translatedText=asked.q, alternatives=others)
+
+
+async def _by_model(
+    service: Service, request: Request, asked: TranslateRequest, model: Loaded, parse: Parse | None
+) -> TranslateAnswer:
+    """What one model makes of the texts."""
+    ranks = _ranks(service, model, asked.alternatives)
+    ask = SearchOptions((("nbest", ranks + 1),)) if ranks else SearchOptions()
     texts = await service.prepared(
-        request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed]
+        request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed_of(asked)]
     )
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
-    best, others = await service.run_in_thread(lambda: _translations(found, asked.alternatives))
-    detected = DetectedLanguage(language=model.source, confidence=100.0)
+    best, others = await service.run_in_thread(lambda: _translations(found, ranks))
     several = not isinstance(asked.q, str)
     return TranslateAnswer(
         translatedText=best if several else best[0],
         alternatives=(others if several else others[0]) if asked.alternatives else None,
-        detectedLanguage=([detected] * len(best) if several else detected) if asked.source == "auto" else None,
     )
 
 
@@ -202,46 +227,22 @@ def _translations(
     return [text.translation(own) for text, own in found], others
 
 
-def _with_known_codes(service: Service, asked: TranslateRequest) -> TranslateRequest:
-    """The same with the codes that the models' recipes have, as clients ask for en-US and zh-CN, too."""
-    chosen = [service.models.named(asked.model)] if asked.model else [model.current for model in service.models]
-    pairs = [each for each in chosen if each.translates]
-    source = asked.source if asked.source == "auto" else matching(asked.source, [each.source for each in pairs])
-    target = matching(asked.target, [code for each in pairs for code in each.targets])
-    return asked.model_copy(update={"source": source, "target": target})
-
-
 def model_of(service: Service, asked: TranslateRequest) -> tuple[TranslateRequest, Loaded]:
     """The request with the codes of languages that the models' recipes have, and the model that answers it.
 
     Raises:
-        InputError: no model translates so.
+        InputError: no model translates so by itself.
     """
-    asked = _with_known_codes(service, asked)
-    return asked, _model(service, asked)
+    plan = plan_of(service.models, asked)
+    if len(plan.legs) != 1:
+        raise InputError(f"{asked.source[:20]} to {asked.target[:20]}: no single model of this server translates so.")
+    return plan.asked, plan.legs[0]
 
 
-def _model(service: Service, asked: TranslateRequest) -> Loaded:
-    if asked.model is None:
-        return service.models.translator(asked.source, asked.target)
-    model = service.models.named(asked.model)
-    if not model.translates:
-        raise InputError(f"{model.name} continues text and does not translate; ask /v1/predict.")
-    if model.tagged and asked.target not in model.targets:
-        known = ", ".join(model.targets)
-        raise InputError(f"translation to {asked.target[:20]} is not supported; {model.name} writes {known}.")
-    return model
-
-
-def _ask(service: Service, model: Loaded, alternatives: int) -> SearchOptions:
-    """The recipe's own search, so that answers are `transduce predict`'s; it may list more of what it finds."""
-    if not alternatives:
-        return SearchOptions()
+def _ranks(service: Service, model: Loaded, alternatives: int) -> int:
+    """How many further outputs the recipe's own search has to give, so that answers are `transduce predict`'s."""
     own = model.served.search
-    most = min(own.beam if own.method == "beam" else 1, service.settings.beam) - 1
-    if alternatives > most:
-        raise InputError(f"Invalid request: alternatives may be {most} at most: this model keeps {most + 1} outputs.")
-    return SearchOptions((("nbest", alternatives + 1),))
+    return min(alternatives, own.beam - 1 if own.method == "beam" else 0, service.settings.beam - 1)
 
 
 def cut_text(

@@ -221,26 +221,48 @@ class Models:
         """The directory of the training of the model of this name, which must be one."""
         return self._models[name].run
 
-    def translator(self, source: str, target: str) -> Loaded:
-        """The first model from `source`, or "auto", to `target`.
-
-        Raises:
-            InputError: none translates so, or "auto" could mean several languages.
-        """
+    def translating(self, source: str, target: str) -> list[Loaded]:
+        """The models from `source`, or "auto", to `target`: those that name this source before those that take any."""
         pairs = [model.current for model in self if model.current.translates]
         fitting = [each for each in pairs if target in each.targets and each.reads(source)]
-        fitting = [each for each in fitting if each.source == source] or fitting
+        return [each for each in fitting if each.source == source] or fitting
+
+    def translator(self, source: str, target: str) -> Loaded:
+        """The first model from `source` to `target`.
+
+        Raises:
+            InputError: none translates so.
+        """
+        fitting = self.translating(source, target)
         if not fitting:
+            pairs = [model.current for model in self if model.current.translates]
             written = [f"{each.source} to {one}" for each in pairs for one in each.targets]
             known = ", ".join(dict.fromkeys(written)) or "nothing"
             raise InputError(f"{source[:20]} to {target[:20]} is not supported; this server translates {known}.")
-        if len({each.source for each in fitting}) > 1:
-            sources = ", ".join(dict.fromkeys(each.source for each in fitting))
-            raise InputError(
-                f"source: name one of {sources}: several models translate to {target}, and auto does not detect "
-                "languages."
-            )
         return fitting[0]
+
+    def through(self, source: str, target: str) -> tuple[Loaded, Loaded, str] | None:
+        """Two models that join in a third language, and its code; None where none do, or one model does it alone."""
+        if source == target or self.translating(source, target):
+            return None
+        for first in [model.current for model in self if model.current.translates and model.current.reads(source)]:
+            for pivot in first.targets:
+                if pivot not in (UNSAID, source) and (second := self.translating(pivot, target)):
+                    return first, second[0], pivot
+        return None
+
+    @property
+    def pairs(self) -> dict[str, list[str]]:
+        """Each language -> those that it is translated into, by one model or through a third language, and itself."""
+        translators = [model.current for model in self if model.current.translates]
+        found: dict[str, list[str]] = {}
+        for each in translators:
+            found.setdefault(each.source, []).extend(each.targets)
+            for code in each.targets:
+                found.setdefault(code, [])
+        for source, targets in found.items():
+            targets += [code for code in found if code != source and self.through(source, code)]
+        return {source: list(dict.fromkeys([*targets, source])) for source, targets in found.items()}
 
 
 class Watcher(threading.Thread):

@@ -1,9 +1,10 @@
 """Routes for operators: whether the server is alive, whether it takes requests, and its metrics."""
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from transduce.serve.guards import key_needed
+from transduce.serve.guards import check_key, is_local, may_see
 from transduce.serve.schemas import Health, Problem, Ready
 from transduce.serve.service import Service
 from transduce.serve.v1 import states
@@ -22,20 +23,17 @@ def routes(service: Service) -> APIRouter:
         return JSONResponse(found.model_dump(), 200 if alive else 503)
 
     @router.get("/ready", response_model=Ready, responses={503: {"model": Ready}})
-    async def ready() -> Response:
-        """Whether requests are taken, and which version of which model answers them; 503 when stopping."""
+    async def ready(request: Request) -> Response:
+        """Whether requests are taken; 503 when stopping. Where there is a key, only who sends it is told the models."""
         is_ready = service.batches.alive and service.drain.closed_at is None
-        found = Ready(ready=is_ready, models=states(service))
+        found = Ready(ready=is_ready, models=states(service) if may_see(service.settings, request) else [])
         return JSONResponse(found.model_dump(exclude_none=True), 200 if is_ready else 503)
 
-    @router.get(
-        "/metrics",
-        dependencies=[Depends(key_needed(service.settings))],
-        response_class=PlainTextResponse,
-        responses={"4XX": {"model": Problem}},
-    )
-    async def metrics() -> Response:
-        """Counters for Prometheus."""
+    @router.get("/metrics", response_class=PlainTextResponse, responses={"4XX": {"model": Problem}})
+    async def metrics(request: Request) -> Response:
+        """Counters for Prometheus. Programs on the server's own machine need no key."""
+        if not is_local(request):
+            check_key(service.settings, request)
         return Response(service.measures.text(), media_type=service.measures.content_type)
 
     return router

@@ -26,7 +26,7 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
         pairs.setdefault(each.source, []).extend(each.targets)
     attends = all(each.served.attends for each in translators)
     told = tuple((source, tuple(dict.fromkeys(targets))) for source, targets in pairs.items() if targets)
-    return _page(told, settings.characters, settings.api_key is not None, explorer, attends) if told else None
+    return _page(told, settings.characters, settings.wants_key, explorer, attends) if told else None
 
 
 @lru_cache(maxsize=4)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from transduce.data.columns import Column
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.inference.example_texts import example_texts
+from transduce.inference.familiarity import Familiarity
 from transduce.inference.generates import generating
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
@@ -82,6 +83,10 @@ class PipelineModel:
     @property
     def examples(self) -> Sequence[str]:
         return example_texts(getattr(self.pipeline, "provenance", {}))  # folders of CTranslate2 hold none
+
+    @property
+    def familiarity(self) -> Familiarity:
+        return self.pipeline.familiarity
 
     @property
     def attends(self) -> bool:

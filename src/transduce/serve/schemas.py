@@ -51,12 +51,17 @@ class TranslateRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"example": {"q": "Two dogs run.", "source": "en", "target": "de"}})
 
     q: str | Texts = Field(description="A text, or several.")
-    source: str = Field(description='Language code, or "auto" for the language that the model reads.')
+    source: str = Field(description='Language code, or "auto" for the language that is detected.')
     target: str = Field(description="Language code; it chooses the language of a model that writes several.")
     format: Literal["text", "html"] = Field(
         default="text", description="html: markup is kept, text between is translated."
     )
-    alternatives: int = Field(default=0, ge=0, le=100, description="Further translations of each text.")
+    alternatives: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Further translations of each text: at most so many, as the model has them.",
+    )
     api_key: str | None = Field(default=None, description="If the server wants one.")
     model: str | None = Field(
         default=None, description="Our addition: a model by name; its languages are then not asked."
@@ -65,7 +70,7 @@ class TranslateRequest(BaseModel):
 
 
 class DetectedLanguage(BaseModel):
-    """The language that "auto" stood for."""
+    """A language and how sure it is that a text is in it, in percent; "und" and 0 where that is not known."""
 
     language: str
     confidence: float
@@ -77,6 +82,9 @@ class TranslateAnswer(BaseModel):
     translatedText: str | list[str]
     alternatives: list[str] | list[list[str]] | None = None
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
+    pivot: str | None = Field(
+        default=None, description="Our addition: the language between, where two models translate one behind the other."
+    )
 
 
 class AlternativesRequest(BaseModel):

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.familiarity import Familiarity
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
@@ -85,6 +86,11 @@ class ServedModel(Protocol):
     @property
     def examples(self) -> Sequence[str]:
         """Texts to try it with, which its file holds."""
+        ...
+
+    @property
+    def familiarity(self) -> Familiarity:
+        """What its training texts were like, by which languages are told apart."""
         ...
 
     @property

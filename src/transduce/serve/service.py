@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -12,9 +11,11 @@ from transduce.data.speech.uploads import DATA
 from transduce.search.settings import Search, search_settings
 from transduce.serve.batches import BatchQueue, broke_down
 from transduce.serve.guards import Drain
+from transduce.serve.keys import RequestRates, keys_in
 from transduce.serve.measures import ServerMetrics
 from transduce.serve.models import Loaded, Models, Watcher
 from transduce.serve.settings import ServeSettings
+from transduce.serve.turns import FairThreads, current_client
 from transduce.serve.work import Answer, ClientDisconnected, SearchOptions, WorkItem
 
 Result = TypeVar("Result")
@@ -37,8 +38,11 @@ class Service:
         self.models, self.settings = models, settings
         self.drain, self.measures = Drain(), ServerMetrics()
         self.batches = BatchQueue(settings, self.measures)
+        self.rates = RequestRates()
+        if settings.api_keys is not None:
+            keys_in(settings.api_keys).listed()  # a file that is missing, or none of ours, is told of now
         self._watcher = Watcher(models, settings.watch_seconds, self.measures.reload)
-        self._threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="transduce-texts")
+        self._threads = FairThreads(TEXT_THREADS, "transduce-texts")
 
     def start(self) -> None:
         """Threads for the model and for its file."""
@@ -49,15 +53,15 @@ class Service:
         """Once no client is left: what was taken is answered or given up, so neither thread is waited for long."""
         await asyncio.to_thread(self._watcher.stop, PATIENCE)
         await asyncio.to_thread(self.batches.stop, PATIENCE)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.stop()
 
     async def run_in_thread(self, do: Callable[[], Result]) -> Result:
-        """Run `do` in a worker thread, so that the event loop stays free.
+        """Run `do` in a worker thread, in which clients take turns, so that the event loop stays free.
 
         Raises:
             As `do`; BrokeDown for what is no Exception, as a tokenizer's panic.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _settled, do)
+        return await self._threads.run(lambda: _settled(do))
 
     async def prepared(self, request: Request, do: Callable[[], Result]) -> Result:
         """As `run_in_thread`, for a request that may leave, or have waited too long, and only if the queue has room.
@@ -119,11 +123,22 @@ class Service:
         size = max(map(_bytes, sounds), default=0)
         if size > self.settings.audio_bytes:
             raise TooLong(f"a recording of {size:,} bytes; {self.settings.audio_bytes:,} at most: send a shorter one.")
-        self.check_lengths(written)
+        self._check_lengths(written)
         return written
 
     def check_lengths(self, texts: Sequence[str]) -> None:
-        """Raises TooLong for too many texts or characters."""
+        """The texts of a request, whose characters count for the day of its key.
+
+        Raises:
+            TooLong: too many texts or characters.
+            TooMany: more than are left of the day.
+        """
+        self._check_lengths(texts)
+        key = current_client.get().removeprefix("key ")
+        if self.settings.api_keys is not None and key != current_client.get():
+            keys_in(self.settings.api_keys).spend(key, sum(map(len, texts)))
+
+    def _check_lengths(self, texts: Sequence[str]) -> None:
         characters = sum(map(len, texts))
         problems = []
         if len(texts) > self.settings.texts:

@@ -1,6 +1,7 @@
 """Limits and batching of a server, with their defaults."""
 
 import re
+from pathlib import Path
 
 from pydantic import Field, field_validator
 
@@ -16,6 +17,8 @@ class ServeSettings(Config):
     """Texts translated together, from any number of requests."""
     batch_characters: int = Field(default=16_384, ge=1)
     """Characters in a batch; one text always fits."""
+    batch_seconds: float = Field(default=0.5, gt=0, allow_inf_nan=False)
+    """Seconds that a batch may take, about, so that nobody waits long for another client's; one text always fits."""
     wait_ms: float = Field(default=5.0, ge=0, allow_inf_nan=False)
     """Milliseconds that a text may wait for others to share a batch while the model is idle."""
     queue: int = Field(default=1024, ge=1)
@@ -44,14 +47,29 @@ class ServeSettings(Config):
     """How often the model files are looked at for a change."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of the models; by default as many as their engine takes by itself."""
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies in front, whose X-Forwarded-For says where a request comes from."""
     api_key: str | None = Field(default=None, min_length=1, repr=False)
     """Without it nothing is translated."""
+    api_keys: Path | None = None
+    """A file of keys with limits each, as `transduce keys` makes it; any of them will do, beside `api_key`."""
+    keyless: bool = False
+    """Whether requests without a key are answered, within `requests_per_minute`, though there are keys."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """Of each address, without a key that has its own limit."""
+    suggestions: Path | None = None
+    """A file to which /suggest adds lines of JSON; None = nothing is suggested."""
     hosts: tuple[str, ...] = ()
     """Host names that requests may call the server by, without port; empty allows all."""
     explore: bool = True
     """Whether /explore and /v1/explore are there. Without them nobody looks into the models."""
     origins: tuple[str, ...] = ()
     """Origins (https://example.org) whose web pages may ask beside the server's own; "*" allows all, "null" files."""
+
+    @property
+    def wants_key(self) -> bool:
+        """Whether nothing is translated without a key."""
+        return (self.api_key is not None or self.api_keys is not None) and not self.keyless
 
     @property
     def longest_body(self) -> int:

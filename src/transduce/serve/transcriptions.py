@@ -111,7 +111,7 @@ def routes(service: Service) -> APIRouter:
         if asked.wants_words and not timed:
             raise InputError(f"{TIMESTAMPS}: {model.name} does not align words with sound; expected segment alone.")
         # What cannot be heard fails alone, and not with the others of a batch.
-        await service.prepared(request, lambda: model.pipeline.pieces([asked.audio]))
+        await service.done(request, model, [asked.audio], lambda work: work.model.pipeline.pieces([asked.audio]))
         options = SearchOptions(word_times=timed and (asked.wants_words or asked.format != "verbose_json"))
         [answer] = await service.answers(request, [WorkItem(model, (asked.audio,), options)])
         return _answered(answer.prediction, asked, model.served.languages[1])

@@ -46,6 +46,7 @@ class WorkItem:
     on_token: receives the output token by token; greedy search only.
     do: called with the work instead of predicting; its result is the answer.
     disconnected: set when the client no longer waits for the answer.
+    between: called between the pieces of a long text, so that others have their turn; raises ClientDisconnected.
     """
 
     model: Loaded
@@ -56,6 +57,7 @@ class WorkItem:
     on_token: OnToken | None = None
     do: "Callable[[WorkItem], Any] | None" = None
     disconnected: threading.Event = field(default_factory=threading.Event)
+    between: Callable[[], None] | None = None
 
     @property
     def alone(self) -> bool:
@@ -110,13 +112,22 @@ def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
     texts = [text for work in works for text in work.texts]
     asked, served = first.options, first.model.served
     options = PredictionOptions(
-        split=asked.split, long=asked.long, word_times=asked.word_times, search=dict(asked.search)
+        split=asked.split,
+        long=asked.long,
+        word_times=asked.word_times,
+        search=dict(asked.search),
+        advance=_calling(first.between),
     )
     if first.on_token:
         on_token = _while_connected(first, first.on_token)
         return [[Answer(served.stream(texts[0], on_token, options))]]
     found = iter(served.predict(texts, options))
     return [[_with_attention(work, next(found)) for _ in work.texts] for work in works]
+
+
+def _calling(between: Callable[[], None] | None) -> Callable[[int], None] | None:
+    """For the engines, which tell how many texts are done."""
+    return None if between is None else lambda _: between()
 
 
 def _with_attention(work: WorkItem, prediction: Prediction) -> Answer:
