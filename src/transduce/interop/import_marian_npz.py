@@ -72,7 +72,7 @@ NO_FILES = SentencePieceFiles()
 
 
 class MarianModel(NamedTuple):
-    """table: the [model] section. weights: by our names. search: the [search] section. lexicon: None = there is none."""
+    """table, search: sections of the recipe. weights: by our names. lexicon: None = there is none."""
 
     table: dict[str, Any]
     weights: Weights
@@ -103,7 +103,7 @@ def read_marian(path: Path, pieces: SentencePieceFiles) -> MarianModel:
     if shortlist:
         lexicon = read_shortlist(shortlist, (columns.source.tokenizer.size, columns.target.tokenizer.size))
         search["shortlist"] = lexicon.candidates_SC.shape[1]
-        notes.append(f"its search takes words from shortlists, of {shortlist.name}. --shortlist none: from all words.")
+        notes.append(f"its outputs are of words on shortlists, of {shortlist.name}; search.shortlist=none allows all.")
     return MarianModel(table, weights, columns, search, lexicon, tuple(notes))
 
 

@@ -119,8 +119,8 @@ def _array(rest: _Rest, item: _Item) -> NDArray[Any] | None:
     if item.kind not in KINDS:
         raise InputError(
             f'{rest.path}: the array "{item.name}" has numbers of kind {item.kind:#06x}; expected float32 '
-            f"({FLOAT32:#06x}) or intgemm8 ({INTGEMM8:#06x}). Others are laid out for one processor: take the file that "
-            "was made for all."
+            f"({FLOAT32:#06x}) or intgemm8 ({INTGEMM8:#06x}). Others are laid out for one processor: take the file "
+            "that was made for all."
         )
     count = prod(item.shape)
     if count * KINDS[item.kind] + 4 * (item.kind == INTGEMM8) > item.size:

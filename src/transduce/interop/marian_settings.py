@@ -24,8 +24,10 @@ DEFAULTS = {BEAM: 12.0, NORMALIZE: 0.0, "word-penalty": 0.0, FACTOR: 3.0}  # of 
 
 
 class MarianSettings(NamedTuple):
-    """search: keys of [search]; empty where no file is there. writes_unknown: whether outputs may hold the unknown token.
-    file: where they come from."""
+    """search: keys of [search]; empty where there is no file. file: where they come from.
+
+    writes_unknown: whether outputs may hold the unknown token.
+    """
 
     search: dict[str, Any]
     writes_unknown: bool = False
@@ -61,7 +63,8 @@ def _settings(file: Path, values: Mapping[str, str]) -> MarianSettings:
         except ValueError:
             found = float("nan")
         if not bounds.get("ge", found) <= found <= bounds.get("le", found):
-            problems.append(f"{file}: {key}: expected a number from {bounds['ge']:g} to {bounds['le']:g}; got {value!r}.")
+            wanted = f"a number from {bounds['ge']:g} to {bounds['le']:g}"
+            problems.append(f"{file}: {key}: expected {wanted}; got {value!r}.")
             return DEFAULTS[key]
         return found
 
@@ -69,7 +72,7 @@ def _settings(file: Path, values: Mapping[str, str]) -> MarianSettings:
         number(key, name) for key, name in ((BEAM, "beam"), (NORMALIZE, "alpha"), (FACTOR, "max_length_factor"))
     )
     if (penalty := values.get("word-penalty", "0")) not in ("0", "0.0"):
-        problems.append(f"{file}: word-penalty = {penalty}: search here has none. Delete the line to convert without it.")
+        problems.append(f"{file}: word-penalty = {penalty}: search here has none. Delete the line to do without it.")
     if problems:
         raise InputError(problems)
     method = {"method": "beam", "beam": int(beam)} if beam > 1 else {"method": "greedy"}
