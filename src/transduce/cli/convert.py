@@ -69,10 +69,11 @@ def convert(
 
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
     DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma; Whisper),
-    folders of CTranslate2 with Whisper, Marian's .npz, and the .bin of Firefox and Bergamot. Both models read the lines of --check in fp32: translators
-    greedily, encoders for their labels or vectors, language models for the probability of a line and its greedy
-    continuation; for Whisper each line names a recording. If any output differs, this is told and the exit code is 1;
-    the model file stays. Other commands take such a folder as it is, and convert it into the cache.
+    folders of CTranslate2 with Whisper, Marian's .npz, and the .bin of Firefox and Bergamot. Both models read the lines
+    of --check in fp32: translators greedily, encoders for their labels or vectors, language models for the probability
+    of a line and its greedy continuation; for Whisper each line names a recording. If any output differs, this is told
+    and the exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the
+    cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file

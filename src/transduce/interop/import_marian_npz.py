@@ -97,8 +97,10 @@ def read_marian(path: Path, pieces: SentencePieceFiles) -> MarianModel:
     said, notes = settings_beside(path), []
     if said.file:
         notes.append(f"it searches as {said.file.name} says.")
-    columns = columns if said.writes_unknown else _never_unknown(columns)
-    shortlist = pieces.shortlist or (_beside(path, ("lex.*.bin",)) if path.suffix == ".bin" else None)
+    shortlist = pieces.shortlist
+    if path.suffix == ".bin":
+        columns = columns if said.writes_unknown else _never_unknown(columns)
+        shortlist = shortlist or _beside(path, ("lex.*.bin",))
     search, lexicon = dict(said.search), None
     if shortlist:
         lexicon = read_shortlist(shortlist, (columns.source.tokenizer.size, columns.target.tokenizer.size))
@@ -108,7 +110,7 @@ def read_marian(path: Path, pieces: SentencePieceFiles) -> MarianModel:
 
 
 def _never_unknown(columns: ColumnPair) -> ColumnPair:
-    """Marian's search never chooses the unknown token, unless it is told to."""
+    """The translators of Firefox and Bergamot never choose the unknown token, unless they are told to."""
     target = columns.target
     never = target.tokenizer.tokens(sorted({*target.unwritten, target.tokenizer.unknown}))
     return replace(columns, target=replace(target, never=tuple(never)))

@@ -5,7 +5,7 @@
 | `beam-size` | `method`, `beam` |
 | `normalize` p: log p / L^p | `length_rule = "power"`, `alpha` |
 | `max-length-factor` m: m S tokens, S with the end token | `max_length_factor`, `max_length_offset` |
-| `allow-unk` | whether the unknown token may be written; Marian's own is never |
+| `allow-unk` | whether the unknown token may be written, of a `.bin` |
 """
 
 import re

@@ -34,10 +34,14 @@ class Network:
 
     def __init__(self, weights: dict[str, Floats], sizes: Sizes, int8: bool) -> None:
         self.sizes, self._weights, self._int8 = sizes, weights, int8
-        self.embedding_VD = weights.pop("target_embedding.weight")
-        self._source_VD = weights.pop("source_embedding.weight", self.embedding_VD)
+        target_VD = weights.pop("target_embedding.weight")
+        source_VD = weights.pop("source_embedding.weight", target_VD)
         bias_V = weights.pop(f"{output_of(sizes)}.bias", None)
-        self._output = Packed(weights.pop("output.weight", self.embedding_VD), bias_V, int8)
+        output_VD = weights.pop("output.weight", target_VD)
+        self._output = Packed(output_VD, bias_V, int8)
+        # A matrix that is packed in fp32 holds the embeddings, too, so that none is there twice.
+        self._target_VD = None if output_VD is target_VD and not int8 else target_VD
+        self._source_VD = self._target_VD if source_VD is target_VD else source_VD
         self._position_TD = {side: weights.pop(f"{side}.positions.weight_TD", None) for side in ("encoder", "decoder")}
         self._turns = Turns(sizes.width // sizes.heads) if sizes.positions == "rotary" else None
         self._sources = [
@@ -72,7 +76,7 @@ class Network:
         turn_TE, sizes = self._decoder.turns(longest) if self._decoder.turns else None, self.sizes
         norms = {"norm": self._norms["decoder"], "embedding_norm": self._embedding_norms["decoder"]}
         switches = {"scaled": sizes.scaled, "zero_start": sizes.zero_start}
-        return Writer(self.embedding_VD, position_TD, turn_TE, self._decoder, output=self._output, **norms, **switches)
+        return Writer(self._target_VD, position_TD, turn_TE, self._decoder, output=self._output, **norms, **switches)
 
     def check_length(self, length: int) -> None:
         """Raises InputError for a sequence that is longer than the model's learned positions."""
@@ -82,7 +86,7 @@ class Network:
     def _encode(self, id_N: NDArray[np.int64], length_B: NDArray[np.int64], real_BS: NDArray[np.bool_]) -> Floats:
         longest = real_BS.shape[1]
         self.check_length(longest)
-        x_ND = self._source_VD[id_N]
+        x_ND = self._output.vectors(id_N) if self._source_VD is None else self._source_VD[id_N]
         if self.sizes.scaled:
             x_ND *= np.float32(self.sizes.width**0.5)
         if self.sizes.positions in (*TABLES, "learned"):

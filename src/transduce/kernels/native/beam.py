@@ -25,13 +25,13 @@ class Writer:
     """What writes a target: its tokens' vectors, the positions added to them, its blocks, and what reads these.
 
     embedding_VD: a token enters as its vector, times sqrt(D) where it is `scaled`; the first of an output as zeros with
-        `zero_start`.
+        `zero_start`. None = the vectors are those of `output`, which is not in 8 bits.
     position_TD: added to the first positions. turn_TE: what turns queries and keys of the first positions; None =
         nothing.
     embedding_norm: of the sum of vector and position; None = none is. norm: behind the last block; None = none is.
     """
 
-    embedding_VD: Array
+    embedding_VD: Array | None
     position_TD: Array
     turn_TE: Array | None
     decoder: Blocks
@@ -136,6 +136,6 @@ def _fields(writer: Writer) -> tuple[Any, ...]:
     decoder = writer.decoder
     norms = (*(writer.embedding_norm or (None, None)), *(writer.norm or (None, None)))
     tables = writer.embedding_VD, writer.position_TD, writer.turn_TE, *norms
-    sizes = writer.embedding_VD.shape[1], decoder.heads, decoder.hidden
+    sizes = writer.output.inputs, decoder.heads, decoder.hidden
     kind = int(decoder.pre), decoder.activation, decoder.count, int(writer.scaled), int(writer.zero_start)
     return *tables, *writer.output.struct.fields, *sizes, *kind

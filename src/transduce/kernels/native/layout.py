@@ -50,6 +50,7 @@ FUNCTIONS = {
     "memory_unroll_gradient": "ppppppppppppppppiiiiiiiii",
     "pack": "piip",
     "pack_whole": "piippp",
+    "packed_rows": "pppi",
     "top": "piipiipp",
     "turned": "piiippiiiii",
 }

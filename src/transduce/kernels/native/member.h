@@ -17,7 +17,8 @@ namespace transduce {
 
 // What stands around the blocks, as `transduce.kernels.native.beam` writes it.
 struct Writer {
-    const float *embedding_VD, *position_TD, *turn_TE;  // turn_TE: null = none
+    // embedding_VD: null = the output's weight, which is in fp32; turn_TE: null = none.
+    const float *embedding_VD, *position_TD, *turn_TE;
     Norm embedding_norm, norm;  // behind embedding and positions, behind the last block; null = none
     Weight output;
     Index width, heads, hidden, pre, activation, blocks;
@@ -88,8 +89,10 @@ struct Member {
         const float root = static_cast<float>(std::sqrt(static_cast<double>(width)));
         const float scale = zeros ? 0.0f : writer.scaled ? root : 1.0f;
         for (Index n = 0; n < rows; ++n) {
-            const float* from = writer.embedding_VD + token_N[n] * width;
-            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d] * scale;
+            const float* from = writer.embedding_VD;
+            from = from ? from + token_N[n] * width : packed_row(writer.output, token_N[n]);
+            const Index apart = writer.embedding_VD ? 1 : WIDE;
+            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d * apart] * scale;
         }
         for (Index n = 0; n < rows; ++n) {
             for (Index d = 0; d < width; ++d) x[n * width + d] += writer.position_TD[time * width + d];
