@@ -14,6 +14,7 @@ from transduce.fused.pack import pack_all
 from transduce.kernels.matmul import Precision
 from transduce.kernels.native.tensors import can_pack
 from transduce.models.protocols import Tree
+from transduce.models.ssru_transformer import SsruTransformer, SsruTransformerConfig
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.search.dispatch import search
 from transduce.search.hypothesis import Hypothesis
@@ -49,25 +50,34 @@ class Steps:
 
 
 def found(
-    model: Any, source: Padded, settings: Search, rules: dict[str, Any] | None = None, **more: Any
+    model: Any,
+    source: Padded,
+    settings: Search,
+    rules: dict[str, Any] | None = None,
+    prefixes: list[list[int]] | None = None,
+    **more: Any,
 ) -> list[list[Hypothesis]]:
-    """rules: of each request."""
-    requests = [Request(**{"limit": settings.limit(int(length)), **(rules or {})}) for length in source.lengths]
+    """rules: of each request. prefixes: of the requests, one each."""
+    each_own = [{"prefix": prefix} for prefix in prefixes] if prefixes else [{}] * len(source.lengths)
+    requests = [
+        Request(**{"limit": settings.limit(int(length)), **(rules or {}), **own})
+        for length, own in zip(source.lengths, each_own, strict=True)
+    ]
     given: dict[str, Any] = {"start": START, "end": END, "forbidden": [0, START]}
     return search(model, source, requests, settings, **{**given, **more})
 
 
-def in_one_call(model: Transformer, source: Padded, settings: Search, **more: Any) -> list[list[Hypothesis]]:
+def in_one_call(model: Any, source: Padded, settings: Search, **more: Any) -> list[list[Hypothesis]]:
     """As `found`; not a single step is asked for."""
     asked: list[Tensor] = []
-    original = Transformer.step
+    original = type(model).step
 
-    def counted(self: Transformer, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
+    def counted(self: Any, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
         asked.append(token)
         return original(self, token, memory, state)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Transformer, "step", counted)
+        patch.setattr(type(model), "step", counted)
         hypotheses = found(model, source, settings, **more)
     assert not asked
     return hypotheses
@@ -86,8 +96,15 @@ SETTINGS = [
 ]
 
 
+OF_OTHERS: list[dict[str, Any]] = [  # as Marian, BART, M2M-100 have them
+    {"norm": "post", "norm_epsilon": 1e-6, "positions": "tensor2tensor", "zero_start": True, "output_bias": True},
+    {"norm": "post", "positions": "learned", "embedding_norm": True, "scale_embeddings": False, "activation": "gelu"},
+    {"positions": "tensor2tensor", "first_position": 2, "tied": "input", "activation": "swish"},
+]
+
+
 @pytest.mark.parametrize(
-    "table", [{}, {"norm": "post"}, *({"positions": kind} for kind in ("learned", "none", "rotary"))]
+    "table", [{}, {"norm": "post"}, *({"positions": kind} for kind in ("learned", "none", "rotary")), *OF_OTHERS]
 )
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_it_finds_what_steps_find(settings: dict[str, Any], table: dict[str, Any]) -> None:
@@ -95,6 +112,58 @@ def test_it_finds_what_steps_find(settings: dict[str, Any], table: dict[str, Any
     one, many = in_one_call(model, sources(), wanted), found(Steps(model), sources(), wanted)
     assert one == many, "to the last bit"
     assert len({len(each.tokens) for sentence in one for each in sentence}) > 1 or wanted.max_length_factor == 0
+
+
+RECURRENT: list[dict[str, Any]] = [
+    {},
+    {"norm": "post", "norm_epsilon": 1e-6, "positions": "tensor2tensor", "decoder_positions": True, "zero_start": True},
+    {"scale_embeddings": False, "output_bias": True, "activation": "swiglu", "tied": "none"},
+]
+
+
+def recurrent(table: dict[str, Any], packed: bool = True, words: int = 31) -> SsruTransformer:
+    """With large weights; packed, or made of torch's modules alone."""
+    torch.manual_seed(3)
+    plain = {"d_model": 24, "heads": 3, "feed_forward": 40, "encoder_layers": 1, "decoder_layers": 2}
+    config = SsruTransformerConfig.model_validate({**plain, **table})
+    model = SsruTransformer(config, Specs.of_tokens(words, words)).eval()
+    for name, weight in model.named_parameters():
+        weight.data.mul_(2.0)
+        if "bias" in name:
+            weight.data.add_(torch.randn_like(weight))
+    if packed:
+        pack_all(model)
+    return model
+
+
+def assert_same(ours: list[list[Hypothesis]], theirs: list[list[Hypothesis]]) -> None:
+    """The same tokens, and scores but for rounding."""
+    for one, other in zip(ours, theirs, strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+        assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-4)
+
+
+@pytest.mark.parametrize("table", RECURRENT, ids=str)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_recurrent_decoder_finds_what_torchs_modules_find(settings: dict[str, Any], table: dict[str, Any]) -> None:
+    wanted = Search(**settings)
+    one = in_one_call(recurrent(table), sources(), wanted)
+    assert_same(one, found(recurrent(table, packed=False), sources(), wanted))
+    for row, length in enumerate(LENGTHS):
+        alone = Padded(sources().values[row : row + 1, :length], sources().lengths[row : row + 1])
+        assert in_one_call(recurrent(table), alone, wanted) == one[row : row + 1], "to the last bit"
+
+
+@pytest.mark.parametrize("make", [model_of, lambda: recurrent(RECURRENT[1])], ids=["attention", "recurrent"])
+@pytest.mark.parametrize("settings", [{"method": "greedy"}, {"beam": 4, "nbest": 3}], ids=str)
+@pytest.mark.parametrize("listed", [False, True])
+def test_outputs_begin_with_their_prefixes(make: Any, settings: dict[str, Any], listed: bool) -> None:
+    model, wanted, prefixes = make(), Search(**settings), [[5], [], [0, 7, 9], [3, 3], [START]]
+    lists = torch.rand(len(LENGTHS), 31, generator=torch.Generator().manual_seed(1)) < 0.4 if listed else None
+    one = in_one_call(model, sources(), wanted, prefixes=prefixes, shortlist=lists)
+    assert_same(one, found(Steps(model), sources(), wanted, prefixes=prefixes, shortlist=lists))
+    for row, prefix in zip(one, prefixes, strict=True):
+        assert all([*each.tokens][: len(prefix)] == prefix for each in row)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
@@ -130,7 +199,7 @@ def test_long_outputs_outgrow_the_room_and_use_columns_again() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"rules": {"prefix": [5]}}, {"rules": {"min_length": 2}}, {"lattices": []}],
+    [{"rules": {"min_length": 2}}, {"rules": {"never_first": [5]}}, {"lattices": []}],
     ids=str,
 )
 def test_what_needs_a_look_at_each_step_goes_step_by_step(more: dict[str, Any]) -> None:

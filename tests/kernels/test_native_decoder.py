@@ -186,3 +186,10 @@ def test_log_softmax_is_torchs() -> None:
     expected_NV = x_NV.double().log_softmax(-1)
     assert log_softmax_(x_NV) is x_NV
     torch.testing.assert_close(x_NV.double(), expected_NV, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 70])
+def test_rows_of_a_packed_weight_are_those_that_were_packed(rows: int) -> None:
+    weight_OI = torch.randn(rows, 13)
+    row_N = torch.randint(rows, (40,))
+    assert (Packed(weight_OI).vectors(row_N) == weight_OI[row_N].numpy()).all()

@@ -41,7 +41,8 @@ def tensor2tensor(length: int, width: int, offset: int = 0, device: torch.device
 
     All sines stand before all cosines, and the lowest frequency is exactly 1/10000.
     """
-    return tensor2tensor_at(torch.arange(offset, offset + length, device=device), width)
+    table_TD = torch.empty(length, 2 * (width // 2), dtype=torch.float32, device=device)
+    return table_TD.copy_(torch.from_numpy(sinusoids.tensor2tensor(length, width, offset)))
 
 
 def tensor2tensor_at(position: Tensor, width: int) -> Tensor:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def convert(
     model: Annotated[
         Path,
-        typer.Argument(help="A folder of Hugging Face, or of CTranslate2 with Whisper, or an .npz file of Marian."),
+        typer.Argument(help="A folder of Hugging Face, or of CTranslate2 with Whisper, or Marian's .npz or .bin."),
     ],
     output: Annotated[Path, typer.Argument(help="The model file to write, which must not exist yet.")],
     check: Annotated[
@@ -36,10 +36,20 @@ def convert(
         bool, typer.Option("--translate", help="Of Whisper: write in English what is said in --language.")
     ] = False,
     source_spm: Annotated[
-        Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the source. By default found beside it.")
+        Path | None,
+        typer.Option(
+            "--source-spm",
+            "--spm",
+            help="Of an .npz or .bin: the SentencePiece model of the source. By default found beside it.",
+        ),
     ] = None,
     target_spm: Annotated[
-        Path | None, typer.Option(help="Of an .npz: the SentencePiece model of the target. By default the source's.")
+        Path | None,
+        typer.Option(help="Of an .npz or .bin: the SentencePiece model of the target. By default the source's."),
+    ] = None,
+    shortlist: Annotated[
+        Path | None,
+        typer.Option(help="Of a .bin: its shortlist, lex.*.bin. By default found beside it."),
     ] = None,
     pairs: Annotated[
         bool,
@@ -59,10 +69,11 @@ def convert(
 
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
     DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma; Whisper),
-    folders of CTranslate2 with Whisper, and Marian's .npz. Both models read the lines of --check in fp32: translators
-    greedily, encoders for their labels or vectors, language models for the probability of a line and its greedy
-    continuation; for Whisper each line names a recording. If any output differs, this is told and the exit code is 1;
-    the model file stays. Other commands take such a folder as it is, and convert it into the cache.
+    folders of CTranslate2 with Whisper, Marian's .npz, and the .bin of Firefox and Bergamot. Both models read the lines
+    of --check in fp32: translators greedily, encoders for their labels or vectors, language models for the probability
+    of a line and its greedy continuation; for Whisper each line names a recording. If any output differs, this is told
+    and the exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the
+    cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -73,7 +84,7 @@ def convert(
     _check(output, check, references)
     text = _text(check, references) if check else None
     languages = _languages(Languages(source_language, target_language), language, translate)
-    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm), pairs)
+    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm, shortlist), pairs)
     save_model_file(output, read.file)
     for line in (f"written, from {read.kind}.", *read.notes):
         tell(f"{output}: {line}")

@@ -55,7 +55,8 @@ UNSAFE = (
 NO_MODELS = {
     ".toml": "this is a recipe, not a model; train it first: transduce train {path}",
     ".npz": f"this looks like a model of Marian; convert it first: {CONVERT.format('{path}')}",
-    **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin"), UNSAFE),
+    ".bin": f"if this is a model of Marian or Firefox, convert it first: {CONVERT.format('{path}')}. If not, {UNSAFE}",
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".pkl", ".pickle"), UNSAFE),
 }
 LEFT = ("recipe.toml", "plan.json", "log.jsonl", "checkpoints")  # by a training, in its run directory
 URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)", re.IGNORECASE)  # a Path has one slash where there were two

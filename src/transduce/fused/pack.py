@@ -4,6 +4,7 @@ from torch import nn
 
 from transduce.fused.stack import FusedBlocks
 from transduce.kernels.matmul import PacksOwnWeight, Precision, pack_products
+from transduce.layers.ssru_stack import SsruStack
 from transduce.layers.stack import Stack
 
 
@@ -27,5 +28,5 @@ def pack_again(model: nn.Module) -> None:
 
 def _attach_kernels(model: nn.Module) -> None:
     for module in model.modules():
-        if isinstance(module, Stack):
+        if isinstance(module, Stack | SsruStack):
             module.fused = FusedBlocks()

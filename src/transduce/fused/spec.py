@@ -27,6 +27,7 @@ from transduce.layers.block import Block
 from transduce.layers.feedforward import GATED, PLAIN, FeedForward
 from transduce.layers.norms import LayerNorm
 from transduce.layers.residual import Residual
+from transduce.layers.ssru_stack import Ssru, SsruBlock
 
 SETTINGS = {
     MultiHeadAttention: ("heads", "key_value_heads", "head_width", "can_share"),
@@ -40,10 +41,13 @@ ACTIVATIONS = {(PLAIN | GATED)[name]: activation for name, activation in native.
 """The kernel's name of each activation of `transduce.layers.feedforward`."""
 
 
-def plain_blocks(blocks: Sequence[nn.Module]) -> list[Block] | None:
+AnyBlock = Block | SsruBlock
+
+
+def plain_blocks(blocks: Sequence[nn.Module]) -> list[AnyBlock] | None:
     """`blocks`, if all are equal, packed and made of supported parts; else None."""
-    plain = [block for block in blocks if type(block) is Block and _is_plain(block)]
-    alike = len({(_settings(block), _hidden(block)) for block in plain}) == 1
+    plain = [block for block in blocks if isinstance(block, AnyBlock) and _is_plain(block)]
+    alike = len({(type(block), _settings(block), _hidden(block)) for block in plain}) == 1
     return plain if alike and len(plain) == len(blocks) else None
 
 
@@ -66,7 +70,7 @@ class Parts:
     around: the module that contains the blocks.
     """
 
-    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
+    def __init__(self, blocks: Sequence[AnyBlock], around: nn.Module) -> None:
         modules = [around, *(each for block in blocks for each in block.modules())]
         self._hooks = hooks_of(modules[1:])
         self._products = [each for block in blocks for each in _products(block) if each]
@@ -98,7 +102,7 @@ class Parts:
 
     def _tensors(self) -> tuple[list[Any], list[Any]]:
         """The tensors that the kernel has copied, and those that it reads in place."""
-        biases = [table["bias"] for table in self._linears]
+        biases = [table["bias"] for table in self._linears if table["bias"] is not None]
         return [table["weight"] for table in self._linears], biases + [
             x for table in self._norms for x in table.values()
         ]
@@ -123,11 +127,12 @@ def _same(table: dict[str, Any], then: dict[str, Any]) -> bool:
     return list(table) == list(then) and all(map(is_, table.values(), then.values()))
 
 
-def in_kernel(blocks: Sequence[Block]) -> native.Blocks:
+def in_kernel(blocks: Sequence[AnyBlock]) -> native.Blocks:
     """Plain blocks in the form that the kernel takes."""
     first = blocks[0]
-    norm = cast(LayerNorm, first.self_residual.norm)
-    pre, own = first.self_residual.placement == "pre", first.self_attention
+    residual = first.feed_forward_residual
+    norm, pre = cast(LayerNorm, residual.norm), residual.placement == "pre"
+    own = first.self_attention if isinstance(first, Block) else first.cross_attention
     turns = own.positions.turns if isinstance(own.positions, Rotary) else None
     activation = ACTIVATIONS[first.feed_forward.activation]
     return native.Blocks([_weights(block) for block in blocks], own.heads, pre, norm.eps, turns, activation)
@@ -143,19 +148,38 @@ def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
     return [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
 
 
-def _is_plain(block: Block) -> bool:
-    own, cross = block.self_attention, block.cross_attention
-    crossing = " cross_attention cross_residual" if cross else ""
-    parts = "self_attention self_residual feed_forward feed_forward_residual" + crossing
+def _is_plain(block: AnyBlock) -> bool:
     residuals = [each for each in _residuals(block) if each]
+    width = block.feed_forward.inner.in_features
     return (
-        is_exactly(block, Block, parts)
-        and all(_is_plain_attention(each) for each in (own, cross) if each)
-        and all(_is_plain_residual(each, own.query.in_features) for each in residuals)
-        and _is_plain_feed_forward(block.feed_forward, own.query.in_features)
-        and (cross is None or (cross.heads == own.heads and cross.positions is None))
+        (_attends_plainly(block) if isinstance(block, Block) else _recurs_plainly(block, width))
+        and all(_is_plain_residual(each, width) for each in residuals)
+        and _is_plain_feed_forward(block.feed_forward, width)
         and len({(each.placement, each.norm.eps) for each in residuals}) == 1
         and all(isinstance(each.up_to_date(), Packed) for each in _products(block) if each)
+    )
+
+
+def _attends_plainly(block: Block) -> bool:
+    own, cross = block.self_attention, block.cross_attention
+    crossing = " cross_attention cross_residual" if cross else ""
+    return (
+        is_exactly(block, Block, "self_attention self_residual feed_forward feed_forward_residual" + crossing)
+        and all(_is_plain_attention(each) for each in (own, cross) if each)
+        and (cross is None or (cross.heads == own.heads and cross.positions is None))
+    )
+
+
+def _recurs_plainly(block: SsruBlock, width: int) -> bool:
+    unit, cross = block.unit, block.cross_attention
+    parts = "unit unit_residual cross_attention cross_residual feed_forward feed_forward_residual"
+    return (
+        is_exactly(block, SsruBlock, parts)
+        and is_exactly(unit, Ssru, "forget value")
+        and _is_plain_linear(unit.forget, width, width)
+        and is_exactly(unit.value, Linear, weight=(width, width))
+        and _is_plain_attention(cross)
+        and cross.positions is None
     )
 
 
@@ -204,27 +228,41 @@ def _is_plain_linear(linear: Linear, inputs: int, outputs: int) -> bool:
     return is_exactly(linear, Linear, weight=(outputs, inputs), bias=(outputs,)) and linear.bias.is_contiguous()
 
 
-def _settings(block: Block) -> tuple[Any, ...]:
+def _settings(block: AnyBlock) -> tuple[Any, ...]:
     """The attributes that determine the behaviour of plain parts; equal in all blocks of a kernel."""
     return tuple((name, getattr(part, name)) for part in block.modules() for name in SETTINGS.get(type(part), ()))
 
 
-def _hidden(block: Block) -> tuple[int, bool]:
+def _hidden(block: AnyBlock) -> tuple[int, bool]:
     """The hidden width of the feed-forward, and whether it is gated."""
     return block.feed_forward.inner.out_features, block.feed_forward.linear is not None
 
 
-def _products(block: Block) -> list[Linear | None]:
-    own, cross, forward = block.self_attention, block.cross_attention, block.feed_forward
+def first_product(block: nn.Module) -> Linear | None:
+    """The first of a block's products; None of other modules."""
+    if isinstance(block, SsruBlock):
+        return block.unit.forget
+    return getattr(getattr(block, "self_attention", None), "query", None)
+
+
+def _products(block: AnyBlock) -> list[Linear | None]:
+    """In the order of `NativeBlock`."""
+    cross, forward = block.cross_attention, block.feed_forward
     crossing = [cross.query, cross.output] if cross else [None, None]
-    return [own.query, own.key_value, own.output, *crossing, forward.inner, forward.linear, forward.outer]
+    if isinstance(block, Block):
+        own = block.self_attention
+        before = [own.query, own.key_value, own.output, None, None]
+    else:
+        before = [None, None, None, block.unit.forget, block.unit.value]
+    return [*before, *crossing, forward.inner, forward.linear, forward.outer]
 
 
-def _residuals(block: Block) -> list[Residual | None]:
-    return [block.self_residual, block.cross_residual, block.feed_forward_residual]
+def _residuals(block: AnyBlock) -> list[Residual | None]:
+    first = block.self_residual if isinstance(block, Block) else block.unit_residual
+    return [first, block.cross_residual, block.feed_forward_residual]
 
 
-def _weights(block: Block) -> native.NativeBlock:
+def _weights(block: AnyBlock) -> native.NativeBlock:
     packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
     own, cross, forward = (norm_of(each.norm) if each else None for each in _residuals(block))
     assert own and forward

@@ -13,25 +13,39 @@ from torch import Tensor, nn
 
 from transduce.attention import KeyValue
 from transduce.attention.capture import active_record
-from transduce.attention.positions import Learned, NoPositions, Sinusoidal
+from transduce.attention.positions import Learned, NoPositions, Sinusoidal, tensor2tensor
 from transduce.attention.shared_kv_cache import DecoderCache, EncoderCache
-from transduce.fused.spec import CHANGES, Parts, hooks_of, in_kernel, is_exactly, is_plain_norm, norm_of, plain_blocks
+from transduce.fused.spec import (
+    CHANGES,
+    AnyBlock,
+    Parts,
+    first_product,
+    hooks_of,
+    in_kernel,
+    is_exactly,
+    is_plain_norm,
+    norm_of,
+    plain_blocks,
+)
 from transduce.kernels.matmul import Product, predicts
 from transduce.kernels.native import beam, decoder
 from transduce.kernels.native.beam import Writer
 from transduce.kernels.native.decoder import NativeRead
 from transduce.kernels.native.linear import Packed
-from transduce.layers.block import Block
 from transduce.layers.embedding import Embedding
 from transduce.layers.fused_search import BeamRequest, Found, Mean
 from transduce.layers.norms import NoNorm
+from transduce.layers.ssru_stack import SsruStack
 from transduce.layers.stack import Sources, Stack, State
+
+AnyStack = Stack | SsruStack
+ADDED = (Sinusoidal, Learned, NoPositions)
 
 
 class OneToken:
     """All blocks of a decoder as one kernel, made from the current packed blocks."""
 
-    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
+    def __init__(self, blocks: Sequence[AnyBlock], around: nn.Module) -> None:
         self.decoder = in_kernel(blocks)
         self.parts = Parts(blocks, around)
         self.stands_in: tuple[object, ...] = ()
@@ -101,16 +115,25 @@ class FusedBeamSearch:
 
 
 def search_of(
-    kernel: OneToken, decoder: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
+    kernel: OneToken,
+    decoder: AnyStack,
+    embedding: Embedding,
+    output: Embedding,
+    sources: Sources,
+    longest: int,
+    zero_start: bool,
 ) -> FusedBeamSearch | None:
     """A search for outputs of up to `longest` tokens; None if a part is unsupported, not packed, hooked or captured.
 
     kernel: the fused step of the decoder's blocks.
     embedding, output: the embeddings of tokens and of the output layer.
+    zero_start: whether outputs begin with a vector of zeros.
     """
     if not kernel.reads(embedding.weight, sources):
         return None
-    if any(hooks_of((embedding, output, decoder.positions, decoder.norm))):
+    embedding_norm = decoder.embedding_norm
+    named = embedding, output, decoder.positions, decoder.norm, embedding_norm
+    if any(hooks_of(part for part in named if part is not None)):
         return None
     around = (CHANGES.count, decoder, embedding, output)
     if kernel.stands_in != around:
@@ -119,29 +142,35 @@ def search_of(
         kernel.stands_in = around
     if not isinstance(output.up_to_date(), Packed):
         return None
-    position_TD = _first_positions(decoder.positions, longest, embedding.weight)
+    position_TD = _first_positions(decoder, longest, embedding.weight)
     if position_TD is None:
         return None
     blocks, packed = kernel.decoder, cast(Packed, output.packed)
     turn_TE = blocks.turns(longest) if blocks.turns else None
-    writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm_of(decoder.norm), packed)
+    norm, first = norm_of(decoder.norm), None if embedding_norm is None else norm_of(embedding_norm)
+    scaled = embedding.scaled
+    writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm, packed, first, scaled, zero_start)
     return FusedBeamSearch(((writer, read_from(cast(tuple[EncoderCache, ...], sources))),))
 
 
-def _are_plain(decoder: Stack, embedding: Embedding, output: Embedding) -> bool:
+def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bool:
     """Whether the parts around the blocks are supported."""
     positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
+    epsilon, embedding_norm = next(iter(decoder.blocks)).feed_forward_residual.norm.eps, decoder.embedding_norm
     return (
         _is_plain_embedding(embedding)
         and _is_plain_embedding(output)
         and embedding.weight.shape == output.weight.shape
-        and embedding.scaled
-        and decoder.embedding_norm is None
-        and (is_exactly(norm, NoNorm) or is_plain_norm(norm, width))
-        and type(positions) in (Sinusoidal, Learned, NoPositions)
-        and "forward" not in vars(positions)
+        and (embedding_norm is None or _is_norm_of(embedding_norm, width, epsilon))
+        and (is_exactly(norm, NoNorm) or _is_norm_of(norm, width, epsilon))
+        and (positions is None or (type(positions) in ADDED and "forward" not in vars(positions)))
         and embedding.weight.is_contiguous()
     )
+
+
+def _is_norm_of(norm: nn.Module, width: int, epsilon: float) -> bool:
+    """Whether it is a supported norm with the blocks' epsilon, which is the kernel's for all."""
+    return is_plain_norm(norm, width) and norm.eps == epsilon
 
 
 def _is_plain_embedding(module: Embedding) -> bool:
@@ -150,18 +179,23 @@ def _is_plain_embedding(module: Embedding) -> bool:
     return is_exactly(module, Embedding, weight=shape) or is_exactly(module, Embedding, weight=shape, bias=shape[:1])
 
 
-def _first_positions(positions: Sinusoidal | Learned | NoPositions, length: int, like: Tensor) -> Tensor | None:
+def _first_positions(decoder: AnyStack, length: int, like: Tensor) -> Tensor | None:
     """What is added to the first positions, (T, D); None if there are not as many positions."""
+    width = like.shape[1]
+    if isinstance(decoder, SsruStack):
+        first = decoder.first_position
+        return like.new_zeros(length, width) if first is None else tensor2tensor(length, width, first)
+    positions = decoder.positions
     if isinstance(positions, Learned) and length > len(positions.weight_TD):
         return None
-    first_1TD: Tensor = positions(like.new_zeros(1, length, like.shape[1]))
+    first_1TD: Tensor = positions(like.new_zeros(1, length, width))
     return first_1TD[0].contiguous()
 
 
 class OnePass:
     """All blocks of an encoder as one kernel, made from the current packed blocks."""
 
-    def __init__(self, blocks: Sequence[Block], around: nn.Module) -> None:
+    def __init__(self, blocks: Sequence[AnyBlock], around: nn.Module) -> None:
         self._blocks = in_kernel(blocks)
         self.parts = Parts(blocks, around)
 
@@ -214,22 +248,29 @@ class FusedBlocks:
         return stack.norm(x_B1D), state
 
     def search(
-        self, stack: Stack, embedding: Embedding, output: Embedding, sources: Sources, longest: int
+        self,
+        stack: AnyStack,
+        embedding: Embedding,
+        output: Embedding,
+        sources: Sources,
+        longest: int,
+        zero_start: bool = False,
     ) -> FusedBeamSearch | None:
         """A search for outputs of up to `longest` tokens in one call; None if it must go step by step."""
         kernel = self.decoder(stack)
-        return None if kernel is None else search_of(kernel, stack, embedding, output, sources, longest)
+        return None if kernel is None else search_of(kernel, stack, embedding, output, sources, longest, zero_start)
 
-    def decoder(self, stack: Stack, searching: bool = False) -> OneToken | None:
+    def decoder(self, stack: AnyStack, searching: bool = False) -> OneToken | None:
         """All blocks in one call, if they are packed and plain, and each token attends to all earlier ones; else None.
 
         searching: a search is running, during which weights do not change.
         """
-        return self._kernel(stack, in_one_call, searching) if stack.pattern == "full" else None
+        thinned = isinstance(stack, Stack) and stack.pattern != "full"
+        return None if thinned else self._kernel(stack, in_one_call, searching)
 
     def _kernel(
         self,
-        stack: Stack,
+        stack: AnyStack,
         make: Callable[[Sequence[nn.Module], nn.Module], Kernel | None],
         unchanged: bool = False,
     ) -> Kernel | None:
@@ -237,19 +278,21 @@ class FusedBlocks:
 
         unchanged: the blocks are known to be unchanged.
         """
-        query = getattr(getattr(next(iter(stack.blocks)), "self_attention", None), "query", None)
-        packed = getattr(query, "packed", None)
-        if query is None or packed is None:
+        product = first_product(next(iter(stack.blocks)))
+        packed = getattr(product, "packed", None)
+        if product is None or packed is None:
             return None
         made_of, kernel = self._kernels.get(make, (None, None))
         stale = kernel is not None and not unchanged and not kernel.parts.are_unchanged()
         if stale or made_of is not packed:
             kernel = make(list(stack.blocks), stack) if _is_plain(stack) else None  # which packs again what changed
-            self._kernels[make] = query.packed, kernel
+            self._kernels[make] = product.packed, kernel
         return kernel
 
 
-def _is_plain(stack: Stack) -> bool:
-    """Whether the stack has no parts besides those of `Stack`."""
-    parts = "positions dropout blocks norm" + " embedding_norm" * (stack.embedding_norm is not None)
-    return is_exactly(stack, Stack, parts) and "extend" not in vars(stack)
+def _is_plain(stack: AnyStack) -> bool:
+    """Whether the stack has no parts besides those of its class."""
+    parts = "dropout blocks norm" + " positions" * (stack.positions is not None)
+    parts += " embedding_norm" * (stack.embedding_norm is not None)
+    kind = SsruStack if isinstance(stack, SsruStack) else Stack
+    return is_exactly(stack, kind, parts) and "extend" not in vars(stack)

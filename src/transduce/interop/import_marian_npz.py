@@ -1,4 +1,6 @@
-"""Marian's own `.npz`, read with numpy and without pickle, into our Transformer, or that with SSRU in its decoder.
+"""Marian's own `.npz`, or `.bin` as of Firefox, read into our Transformer, or that with SSRU in its decoder.
+
+An `.npz` is read with numpy and without pickle; a `.bin` by `transduce.interop.marian_bin`. Both hold the same arrays:
 
     Wemb                                        embeddings; encoder_Wemb and decoder_Wemb, where they are two
     encoder_l1_self_Wq, .._bq, .. k, v, o       products of layer 1, (inputs, outputs) and (1, outputs)
@@ -20,6 +22,7 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -30,11 +33,15 @@ from torch import Tensor
 from transduce.core.bounded_file import bounded_text
 from transduce.core.errors import InputError
 from transduce.data.files import zip_member
+from transduce.data.lexicon import Lexicon
 from transduce.data.limits import DAMAGED
 from transduce.interop.foreign_folder import ForeignTensors
 from transduce.interop.import_bart import Weights, output_name
 from transduce.interop.import_columns import ColumnPair, marian_columns
+from transduce.interop.import_shortlist import read_shortlist
 from transduce.interop.import_tokenizer import LARGEST, named_ids
+from transduce.interop.marian_bin import is_marian_bin, read_marian_bin
+from transduce.interop.marian_settings import settings_beside, yaml_values
 from transduce.interop.sentencepiece import read_sentencepiece
 from transduce.interop.text_to_text import NEVER
 
@@ -51,22 +58,66 @@ KEYS_ARE_NORMED = (1, 11)  # since this version, with norms before the sub-layer
 
 
 class SentencePieceFiles(NamedTuple):
-    """Of the tokenizers of an `.npz`; None = found beside it."""
+    """Of the tokenizers of an `.npz` or `.bin`; None = found beside it.
+
+    shortlist: a `lex.*.bin` of a `.bin`, likewise.
+    """
 
     source: Path | None = None
     target: Path | None = None
+    shortlist: Path | None = None
 
 
 NO_FILES = SentencePieceFiles()
 
 
-def read_marian_npz(path: Path, pieces: SentencePieceFiles) -> tuple[dict[str, Any], Weights, ColumnPair]:
-    """The [model] section, the weights by our names, and the columns.
+class MarianModel(NamedTuple):
+    """table, search: sections of the recipe. weights: by our names. lexicon: None = there is none."""
+
+    table: dict[str, Any]
+    weights: Weights
+    columns: ColumnPair
+    search: dict[str, Any]
+    lexicon: Lexicon | None
+    notes: tuple[str, ...]
+
+
+def is_marian(path: Path) -> bool:
+    """Whether a file may be a model of Marian, by its name and its first bytes."""
+    return path.is_file() and (path.suffix == ".npz" or is_marian_bin(path))
+
+
+def read_marian(path: Path, pieces: SentencePieceFiles) -> MarianModel:
+    """The model in a file, with what is said of its search beside it.
 
     Raises:
         InputError: it is no such file; settings that our Transformer does not have; no tokenizer beside it.
     """
-    arrays = _arrays(path)
+    table, weights, columns = _read_model(path, pieces)
+    said, notes = settings_beside(path), []
+    if said.file:
+        notes.append(f"it searches as {said.file.name} says.")
+    shortlist = pieces.shortlist
+    if path.suffix == ".bin":
+        columns = columns if said.writes_unknown else _never_unknown(columns)
+        shortlist = shortlist or _beside(path, ("lex.*.bin",))
+    search, lexicon = dict(said.search), None
+    if shortlist:
+        lexicon = read_shortlist(shortlist, (columns.source.tokenizer.size, columns.target.tokenizer.size))
+        search["shortlist"] = lexicon.candidates_SC.shape[1]
+        notes.append(f"its outputs are of words on shortlists, of {shortlist.name}; search.shortlist=none allows all.")
+    return MarianModel(table, weights, columns, search, lexicon, tuple(notes))
+
+
+def _never_unknown(columns: ColumnPair) -> ColumnPair:
+    """The translators of Firefox and Bergamot never choose the unknown token, unless they are told to."""
+    target = columns.target
+    never = target.tokenizer.tokens(sorted({*target.unwritten, target.tokenizer.unknown}))
+    return replace(columns, target=replace(target, never=tuple(never)))
+
+
+def _read_model(path: Path, pieces: SentencePieceFiles) -> tuple[dict[str, Any], Weights, ColumnPair]:
+    arrays = read_marian_bin(path) if path.suffix == ".bin" else _arrays(path)
     settings = _settings_of(path, arrays.pop(SETTINGS, None))
     table = _model_table(path, settings, len(arrays))
     tensors = ForeignTensors(path, {name: _tensor(name, array) for name, array in arrays.items()})
@@ -118,12 +169,9 @@ def _tensor(name: str, array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def _settings_of(path: Path, array: np.ndarray[Any, Any] | None) -> dict[str, str]:
-    """The lines `key: value` of the settings; what is a list or a table there is of no use here."""
     if array is None:
         raise InputError(f"{path}: it has no {SETTINGS}, so it is no model of Marian.")
-    text = array.tobytes().rstrip(b"\0").decode("utf-8", "replace")
-    found = (re.fullmatch(r"([\w-]+):\s*(.*?)\s*", line) for line in text.split("\n"))
-    return {match[1]: match[2].strip("\"'") for match in found if match}
+    return yaml_values(array.tobytes().rstrip(b"\0").decode("utf-8", "replace"))
 
 
 def _model_table(path: Path, settings: Mapping[str, str], arrays: int) -> dict[str, Any]:

@@ -25,12 +25,13 @@ from transduce.interop.import_decoder import FAMILIES as DECODERS
 from transduce.interop.import_decoder import read_decoder
 from transduce.interop.import_encoder import FAMILIES as ENCODERS
 from transduce.interop.import_encoder import read_encoder
-from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, read_marian_npz
+from transduce.interop.import_marian_npz import NO_FILES, SentencePieceFiles, is_marian, read_marian
 from transduce.interop.import_t5 import read_t5
 from transduce.interop.import_whisper import is_whisper_ctranslate2, read_whisper, read_whisper_ctranslate2
 from transduce.interop.imported_file import imported_file
 from transduce.interop.model_card import Languages
 from transduce.interop.text_to_text import NEVER
+from transduce.pipeline.shortlists import with_lexicon
 from transduce.search.keys import DEFAULTS
 from transduce.version import __version__
 
@@ -82,7 +83,7 @@ def read_foreign(
         languages: codes of the source and the target, which a model of many languages needs; of Whisper, of what is
             said and what is written.
         name: of the recipe that is written into the file.
-        pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
+        pieces: of an `.npz` or `.bin`, the files of its tokenizers, where they are not beside it.
         pairs: of a classifier, that it reads pairs of texts.
 
     Raises:
@@ -90,18 +91,13 @@ def read_foreign(
     """
     if not path.exists():
         refuse_url(path)
-        raise InputError(f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz.")
-    if path.is_file() and path.suffix == ".npz":
+        raise InputError(
+            f"{path}: there is no such file or folder; expected a folder of Hugging Face, or an .npz or .bin of Marian."
+        )
+    if is_marian(path):
         if pairs:
             raise InputError(f"{path}: pairs of texts are read by classifiers of texts; this is a translator.")
-        table, weights, columns = read_marian_npz(path, pieces)
-        return Imported(
-            model_file(table, weights, columns, languages, name, {}, provenance(path, "marian")),
-            "Marian",
-            path,
-            languages,
-            compares="",
-        )
+        return _marian_file(path, pieces, languages, name)
     if path.is_file():
         raise InputError(_no_folder(path))
     if is_whisper_ctranslate2(path):
@@ -124,6 +120,16 @@ def read_foreign(
     columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
     file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
     return Imported(file, f"Hugging Face {kind}", path, languages)
+
+
+def _marian_file(path: Path, pieces: SentencePieceFiles, languages: Languages, name: str) -> Imported:
+    """Of an `.npz` or `.bin`."""
+    with _shapes_told(path):
+        read = read_marian(path, pieces)
+    origin = provenance(path, "marian")
+    file = model_file(read.table, read.weights, read.columns, languages, name, read.search, origin)
+    file = with_lexicon(file, read.lexicon) if read.lexicon else file
+    return Imported(file, "Marian", path, languages, compares="", notes=read.notes)
 
 
 @contextmanager

@@ -27,6 +27,13 @@ def _sinusoids_at(position_T: NDArray[np.float64], frequency_J: NDArray[np.float
     return np.stack((np.sin(angle_TJ), np.cos(angle_TJ)), -1).reshape(len(position_T), -1).astype(np.float32)
 
 
+def tensor2tensor(length: int, width: int, offset: int = 0) -> NDArray[np.float32]:
+    """(T, D): as `transduce.attention.positions.tensor2tensor`, computed in fp64."""
+    place_J = np.arange(width // 2, dtype=np.float64)
+    angle_TJ = np.arange(offset, offset + length)[:, None] * BASE ** (-place_J / max(1, width // 2 - 1))
+    return np.concatenate((np.sin(angle_TJ), np.cos(angle_TJ)), -1).astype(np.float32)
+
+
 def turns(length: int, width: int) -> NDArray[np.float32]:
     """(T, E) alternating cosines and sines of the same angles, by which queries and keys are rotated."""
     return turns_by(length, frequencies(width))

@@ -23,6 +23,7 @@ class BeamRequest:
     length: (offset, unit, alpha): a score is log p / ((offset + L) / unit)^alpha.
     words: the token ids that each sentence may generate, ascending and without forbidden ones: the concatenated lists,
         and the offsets (B + 1,) of each list, both int64; None = any token.
+    prefixes: the token ids that each sentence's outputs begin with; () = none of any.
     """
 
     start: int
@@ -34,6 +35,7 @@ class BeamRequest:
     prune: float
     length: tuple[float, float, float]
     words: tuple[Array, Array] | None = None
+    prefixes: Sequence[Sequence[int]] = ()
 
 
 class FusedSearch(Protocol):

@@ -32,7 +32,15 @@ from transduce.layers.feedforward import FeedForward
 from transduce.layers.norms import NoNorm, make_norm
 from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import Residual
-from transduce.layers.stack import Sources, StackConfig, attention_of, feed_forward_of, residual_of, shared_sources
+from transduce.layers.stack import (
+    FusedStack,
+    Sources,
+    StackConfig,
+    attention_of,
+    feed_forward_of,
+    residual_of,
+    shared_sources,
+)
 
 
 class Ssru(nn.Module):
@@ -132,6 +140,8 @@ class SsruBlock(Recomputable):
 class SsruStack(nn.Module):
     """A decoder: a stack of equal blocks, with a norm after the last.
 
+    positions, embedding_norm: None; `transduce.layers.stack.Stack` has such parts.
+
     Args:
         config: sizes and parts.
         layers: number of blocks.
@@ -139,10 +149,14 @@ class SsruStack(nn.Module):
         first_position: of the `tensor2tensor` positions that are added to embeddings; None = none are added.
     """
 
+    positions: None = None
+    embedding_norm: None = None
+
     def __init__(
         self, config: StackConfig, layers: int, zero_start: bool = False, first_position: int | None = None
     ) -> None:
         super().__init__()
+        self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         self.zero_start, self.first_position = zero_start, first_position
         self.dropout = Dropout(config.dropout)
         blocks = [_block(config) for _ in range(layers)]

@@ -51,11 +51,19 @@ class FusedStack(Protocol):
         ...
 
     def search(
-        self, stack: "Stack", embedding: Embedding, output: Embedding, sources: Sources, longest: int
+        self,
+        stack: Any,
+        embedding: Embedding,
+        output: Embedding,
+        sources: Sources,
+        longest: int,
+        zero_start: bool = False,
     ) -> FusedSearch | None:
         """A search for outputs of up to `longest` tokens in one call; None if search must go step by step.
 
+        stack: a `Stack` or a `transduce.layers.ssru_stack.SsruStack`.
         embedding, output: the embeddings of the tokens and of the output layer.
+        zero_start: whether outputs begin with a vector of zeros.
         """
         ...
 

@@ -16,10 +16,12 @@ from transduce.attention import KeyValue, masks
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding, Tied, make_embeddings
+from transduce.layers.fused_search import FusedSearch
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.ssru_stack import Cells, SsruStack
 from transduce.layers.stack import NoncausalStackConfig, Sources, Stack
 
+PARTS = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}
 Memory = tuple[Sources, Tensor | None]  # keys and values of each block; mask of real positions, None if they contain it
 
 
@@ -91,6 +93,14 @@ class SsruTransformer(nn.Module):
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder(self.target_embedding(token_B[:, None]), state, *memory)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
+
+    def fused_search(self, memory: Memory, longest: int) -> FusedSearch | None:
+        fused, (sources, allowed) = self.decoder.fused, memory
+        plain = {*self._modules} == PARTS and not (self._parameters or self._buffers)
+        if not plain or fused is None or allowed is not None:
+            return None
+        embeddings = self.target_embedding, self.output
+        return fused.search(self.decoder, *embeddings, sources, longest, self.decoder.zero_start)
 
     def _hidden(self, source: Padded | None, target: Padded) -> Tensor:
         """(B, T, D)."""

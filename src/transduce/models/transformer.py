@@ -45,8 +45,7 @@ class TransformerConfig(StackConfig, JointCtcConfig):
     output_bias: bool = False
     """A bias for the logit of each target token."""
     zero_start: bool = False
-    """Begin outputs with a vector of zeros, not with the embedding of the start token, as Marian does. Beam search then
-    runs step by step."""
+    """Begin outputs with a vector of zeros, not with the embedding of the start token, as Marian does."""
     pointer: bool = False
     """Add a pointer, which can copy words from the source; needs a joint vocabulary."""
 
@@ -146,10 +145,12 @@ class Transformer(nn.Module):
 
     def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
         parts = {name for name, part in self._modules.items() if part is not None}
-        plain = parts - UNUSED == PLAIN and not (self._parameters or self._buffers or self.zero_start)
-        if not plain or self.decoder.fused is None:
+        plain = parts - UNUSED == PLAIN and not (self._parameters or self._buffers)
+        fused = self.decoder.fused
+        if not plain or fused is None:
             return None
-        return self.decoder.fused.search(self.decoder, self.target_embedding, self.output, memory.sources, longest)
+        embeddings = self.target_embedding, self.output
+        return fused.search(self.decoder, *embeddings, memory.sources, longest, self.zero_start)
 
     def _remember(self, source: Padded, encoded: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None

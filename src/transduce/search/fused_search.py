@@ -21,9 +21,7 @@ def search(batch: BatchRequest, settings: Search, slots: int, memory: Tree) -> l
         TransduceError: the model returned an invalid log-probability.
         InputError: a token id of the batch is not in the vocabulary.
     """
-    looked_at = (
-        batch.rules or batch.coverage or batch.lattices or batch.on_step or batch.has_prefixes or settings.groups > 1
-    )
+    looked_at = batch.rules or batch.coverage or batch.lattices or batch.on_step or settings.groups > 1
     writers = None if looked_at else _handed_over(batch.model, memory, max(batch.limits), batch.shortlist is not None)
     if writers is None:
         return None
@@ -38,6 +36,7 @@ def search(batch: BatchRequest, settings: Search, slots: int, memory: Tree) -> l
         math.inf if settings.prune is None else settings.prune,
         settings.length.parts,
         None if batch.shortlist is None else words_of(batch.shortlist.numpy()),
+        [request.prefix for request in batch.requests],
     )
     return hypotheses_of(writers.search, wanted, settings.length)
 

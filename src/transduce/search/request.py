@@ -42,8 +42,8 @@ class Request:
 
     @property
     def has_rules(self) -> bool:
-        """Whether some tokens may not stand at some places of its outputs."""
-        rules = self.prefix, self.constraint, self.grammar, self.min_length, self.never_first
+        """Whether behind its prefix some tokens may not stand at some places of its outputs."""
+        rules = self.constraint, self.grammar, self.min_length, self.never_first
         return any(map(bool, rules))
 
 

@@ -128,7 +128,7 @@ class Translation(TextTask):
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
         opening = self._written.opening
-        limit, least = max(search.limit(len(ids)), len(opening) + 1), search.min_length + len(opening)
+        limit, least = self._written.roomy(search.limit(len(ids))), search.min_length + len(opening)
         source = self.columns["source"].closed(ids)
         return Request(limit, source, opening, least if search.min_length else 0)
 

@@ -15,10 +15,11 @@ from transduce.kernels.native.arrays import empty, zeros
 from transduce.kernels.native.beam import Writer
 from transduce.kernels.native.decoder import FEED_FORWARDS, GATES, Blocks, NativeBlock, NativeRead, Norm
 from transduce.kernels.native.linear import Packed
-from transduce.kernels.sinusoids import sinusoids, too_few, turns
-from transduce.without_torch.supported import EPSILON, Sizes
+from transduce.kernels.sinusoids import sinusoids, tensor2tensor, too_few, turns
+from transduce.without_torch.supported import Sizes, output_of
 
 FIRST = 128  # positions of a table, which doubles when more are asked for
+TABLES = {"sinusoidal": sinusoids, "tensor2tensor": tensor2tensor}
 
 Floats = NDArray[np.float32]
 
@@ -33,9 +34,14 @@ class Network:
 
     def __init__(self, weights: dict[str, Floats], sizes: Sizes, int8: bool) -> None:
         self.sizes, self._weights, self._int8 = sizes, weights, int8
-        self.embedding_VD = weights.pop("target_embedding.weight")
-        self._source_VD = weights.pop("source_embedding.weight", self.embedding_VD)
-        self._output = Packed(weights.pop("output.weight", self.embedding_VD), int8=int8)
+        target_VD = weights.pop("target_embedding.weight")
+        source_VD = weights.pop("source_embedding.weight", target_VD)
+        bias_V = weights.pop(f"{output_of(sizes)}.bias", None)
+        output_VD = weights.pop("output.weight", target_VD)
+        self._output = Packed(output_VD, bias_V, int8)
+        # A matrix that is packed in fp32 holds the embeddings, too, so that none is there twice.
+        self._target_VD = None if output_VD is target_VD and not int8 else target_VD
+        self._source_VD = self._target_VD if source_VD is target_VD else source_VD
         self._position_TD = {side: weights.pop(f"{side}.positions.weight_TD", None) for side in ("encoder", "decoder")}
         self._turns = Turns(sizes.width // sizes.heads) if sizes.positions == "rotary" else None
         self._sources = [
@@ -43,7 +49,11 @@ class Network:
         ]
         self._encoder, self._decoder = self._blocks("encoder"), self._blocks("decoder")
         self._norms = {side: self._norm(f"{side}.norm") if sizes.pre else None for side in ("encoder", "decoder")}
-        self._table_TD = zeros((0, sizes.width))
+        self._embedding_norms = {
+            side: self._norm(f"{side}.embedding_norm") if sizes.norms_embeddings(side) else None
+            for side in ("encoder", "decoder")
+        }
+        self._tables = {side: zeros((0, sizes.width)) for side in ("encoder", "decoder")}
 
     def read(self, sources: Sequence[Sequence[int]]) -> NativeRead:
         """The keys and values of these sources, each of at least one id, for every block of the decoder.
@@ -63,23 +73,33 @@ class Network:
         if len(position_TD) < longest:
             missing_TD = np.full((longest - len(position_TD), self.sizes.width), np.nan, np.float32)
             position_TD = np.concatenate((position_TD, missing_TD))
-        turn_TE = self._turns(longest) if self._turns else None
-        return Writer(self.embedding_VD, position_TD, turn_TE, self._decoder, self._norms["decoder"], self._output)
+        turn_TE, sizes = self._decoder.turns(longest) if self._decoder.turns else None, self.sizes
+        norms = {"norm": self._norms["decoder"], "embedding_norm": self._embedding_norms["decoder"]}
+        switches = {"scaled": sizes.scaled, "zero_start": sizes.zero_start}
+        return Writer(self._target_VD, position_TD, turn_TE, self._decoder, output=self._output, **norms, **switches)
 
     def check_length(self, length: int) -> None:
         """Raises InputError for a sequence that is longer than the model's learned positions."""
-        if self.sizes.positions == "learned" and length > self.sizes.max_length:
+        if "learned" in (self.sizes.positions, self.sizes.decoder_positions) and length > self.sizes.max_length:
             raise InputError(too_few(self.sizes.max_length, length))
 
     def _encode(self, id_N: NDArray[np.int64], length_B: NDArray[np.int64], real_BS: NDArray[np.bool_]) -> Floats:
         longest = real_BS.shape[1]
         self.check_length(longest)
-        x_ND = self._source_VD[id_N] * np.float32(self.sizes.width**0.5)
-        if self.sizes.positions in ("sinusoidal", "learned"):
+        x_ND = self._output.vectors(id_N) if self._source_VD is None else self._source_VD[id_N]
+        if self.sizes.scaled:
+            x_ND *= np.float32(self.sizes.width**0.5)
+        if self.sizes.positions in (*TABLES, "learned"):
             x_ND += self._positions("encoder", longest)[real_BS.nonzero()[1]]
-        encoded_ND: Floats = self._encoder.encode(x_ND, length_B)
-        norm = self._norms["encoder"]
-        return encoded_ND if norm is None else _normed(encoded_ND, norm)
+        encoded_ND: Floats = self._encoder.encode(self._normed(x_ND, self._embedding_norms["encoder"]), length_B)
+        return self._normed(encoded_ND, self._norms["encoder"])
+
+    def _normed(self, x_ND: Floats, norm: Norm | None) -> Floats:
+        if norm is None:
+            return x_ND
+        y_ND, found_2N = empty(x_ND.shape), empty((2, len(x_ND)))
+        kernel("layer_norm", "float32")(x_ND, *norm, y_ND, *found_2N, *x_ND.shape, self.sizes.epsilon)
+        return y_ND
 
     def _keys_values(self, both_ND: Floats, real_BS: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """Keys and values (B, H, S, E), of keys and values (N, 2 D) side by side."""
@@ -97,30 +117,33 @@ class Network:
         learned_TD = self._position_TD[side]
         if learned_TD is not None:
             return learned_TD[:length]
-        if length > len(self._table_TD):
-            room, width = max(FIRST, 2 * length), self.sizes.width
-            sinusoidal = self.sizes.positions == "sinusoidal"
-            self._table_TD = sinusoids(room, width) if sinusoidal else zeros((room, width))
-        return self._table_TD[:length]
+        if length > len(self._tables[side]):
+            room, width, table = max(FIRST, 2 * length), self.sizes.width, TABLES.get(self.sizes.positions_of(side))
+            first = self.sizes.first_position
+            self._tables[side] = zeros((room, width)) if table is None else table(room, width, first)
+        return self._tables[side][:length]
 
     def _blocks(self, side: str) -> Blocks:
         sizes = self.sizes
         layers = sizes.encoder_layers if side == "encoder" else sizes.decoder_layers
         blocks = [self._block(f"{side}.blocks.{layer}", cross=side == "decoder") for layer in range(layers)]
-        activation = FEED_FORWARDS[sizes.activation]
-        return Blocks(blocks, sizes.heads, sizes.pre, EPSILON, self._turns, activation)
+        turns = self._turns if sizes.positions_of(side) == "rotary" else None
+        return Blocks(blocks, sizes.heads, sizes.pre, sizes.epsilon, turns, FEED_FORWARDS[sizes.activation])
 
     def _block(self, name: str, cross: bool) -> NativeBlock:
-        own, forward = f"{name}.self_attention", f"{name}.feed_forward"
+        own, unit, forward = f"{name}.self_attention", f"{name}.unit", f"{name}.feed_forward"
+        recurrent = cross and self.sizes.recurrent
         return NativeBlock(
             norms=(
-                self._norm(f"{name}.self_residual.norm"),
+                self._norm(f"{name}.unit_residual.norm" if recurrent else f"{name}.self_residual.norm"),
                 self._norm(f"{name}.cross_residual.norm") if cross else None,
                 self._norm(f"{name}.feed_forward_residual.norm"),
             ),
-            query=self._product(f"{own}.query"),
-            key_value=self._product(f"{own}.key_value"),
-            output=self._product(f"{own}.output"),
+            query=None if recurrent else self._product(f"{own}.query"),
+            key_value=None if recurrent else self._product(f"{own}.key_value"),
+            output=None if recurrent else self._product(f"{own}.output"),
+            forget=self._product(f"{unit}.forget") if recurrent else None,
+            value=self._product(f"{unit}.value") if recurrent else None,
             cross_query=self._product(f"{name}.cross_attention.query") if cross else None,
             cross_output=self._product(f"{name}.cross_attention.output") if cross else None,
             inner=self._product(f"{forward}.inner"),
@@ -129,7 +152,7 @@ class Network:
         )
 
     def _product(self, name: str) -> Packed:
-        return Packed(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"), self._int8)
+        return Packed(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias", None), self._int8)
 
     def _norm(self, name: str) -> Norm:
         return Norm(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"))
@@ -147,9 +170,3 @@ class Turns:
         if length > len(self._table_TE):
             self._table_TE = turns(max(FIRST, 2 * length), self.width)
         return self._table_TE
-
-
-def _normed(x_ND: Floats, norm: Norm) -> Floats:
-    y_ND, found_2N = empty(x_ND.shape), empty((2, len(x_ND)))
-    kernel("layer_norm", "float32")(x_ND, *norm, y_ND, *found_2N, *x_ND.shape, EPSILON)
-    return y_ND

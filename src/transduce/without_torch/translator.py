@@ -22,6 +22,7 @@ from transduce.core.tensor_file import TensorInfo, read_arrays
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.data.source_columns import source_columns
 from transduce.data.tags import addressed
+from transduce.data.tokenizers.framed_text import FramedText
 from transduce.data.tokenizers.text_ids import Tokenizer, read_tokenizers
 from transduce.inference.batches import check_batch_size
 from transduce.inference.confidence import WordConfidence, judging
@@ -42,7 +43,15 @@ from transduce.search.one_call import hypotheses_of, refuse_impossible
 from transduce.search.plain_settings import PlainSearch
 from transduce.search.word_lists import permit, words_of
 from transduce.without_torch.network import Network
-from transduce.without_torch.supported import WHOLE, Sizes, check_shapes, max_source_length, section_of, sizes_of
+from transduce.without_torch.supported import (
+    WHOLE,
+    Sizes,
+    check_shapes,
+    framed,
+    max_source_length,
+    section_of,
+    sizes_of,
+)
 
 Ids = Sequence[int]
 NAMES = {
@@ -62,8 +71,8 @@ class Member:
     """One model: what reads with its own tokenizer, and writes with the tokens that all members share."""
 
     network: Network
-    source: Tokenizer
-    target: Tokenizer
+    source: FramedText
+    target: FramedText
 
 
 class Translator:
@@ -114,12 +123,12 @@ class Translator:
     @property
     def source_tokenizer(self) -> Tokenizer:
         """What the first model reads with."""
-        return self.members[0].source
+        return self.members[0].source.tokenizer
 
     @property
     def target(self) -> Tokenizer:
         """What all of them write with."""
-        return self.members[0].target
+        return self.members[0].target.tokenizer
 
     @overload
     def predict(self, texts: str, **options: Any) -> Prediction: ...
@@ -191,7 +200,7 @@ class Translator:
             advance(len(texts) - sum(map(len, batches)))
 
         def searched(batch: list[int]) -> list[list[Hypothesis]]:
-            others = [member.source.encode([texts[place] for place in batch]) for member in self.members[1:]]
+            others = [member.source.tokenizer.encode([texts[place] for place in batch]) for member in self.members[1:]]
             lines = [pieces.first + owners[place] for place in batch]
             return self._searched([[ids[place] for place in batch], *others], settings, lines)
 
@@ -218,10 +227,10 @@ class Translator:
             read: the ids of all sources without end tokens, as each member reads them.
             lines: the number of each source, for messages.
         """
-        limits = [settings.limit(len(ids)) for ids in read[0]]
+        limits = [self.members[0].target.roomy(settings.limit(len(ids))) for ids in read[0]]
         request = self._request(read[0], limits, settings)
         writers = [
-            (member.network.writer(max(limits)), member.network.read([[*ids, member.source.end] for ids in own]))
+            (member.network.writer(max(limits)), member.network.read([member.source.closed(ids) for ids in own]))
             for member, own in zip(self.members, read, strict=True)
         ]
 
@@ -238,13 +247,14 @@ class Translator:
         return found
 
     def _request(self, sources: Sequence[Ids], limits: Sequence[int], settings: PlainSearch) -> BeamRequest:
-        target, words = self.target, None
-        forbidden = sorted({target.pad, target.start, target.unknown} - {target.end})
+        source, target, words = self.members[0].source, self.members[0].target, None
+        forbidden, opening = target.unwritten, target.opening
         if settings.shortlist is not None and self.lexicon is not None:
             frequent = max(settings.shortlist, settings.beam)
-            closed = [[*ids, self.source_tokenizer.end] for ids in sources]
-            allowed_BV = self.lexicon.allowed(closed, settings.shortlist, frequent, target.size)
+            closed = [source.closed(ids) for ids in sources]
+            allowed_BV = self.lexicon.allowed(closed, settings.shortlist, frequent, target.tokenizer.size)
             permit(allowed_BV, forbidden, target.end)
+            allowed_BV[:, opening] = True
             words = words_of(allowed_BV)
         return BeamRequest(
             start=target.start,
@@ -256,6 +266,7 @@ class Translator:
             prune=np.inf if settings.prune is None else settings.prune,
             length=settings.length.parts,
             words=words,
+            prefixes=[opening] * len(sources),
         )
 
     def _check_shortlist(self, settings: PlainSearch) -> None:
@@ -328,11 +339,11 @@ def load(
     problems = [
         differing_target(os.fspath(name), os.fspath(paths[0]))
         for name, member in zip(paths[1:], members[1:], strict=True)
-        if not member.target.equals(members[0].target)
+        if not member.target.tokenizer.equals(members[0].target.tokenizer)
     ]
     if problems:
         raise InputError(problems)
-    familiarity = Familiarity.of(files[0].provenance, members[0].source)
+    familiarity = Familiarity.of(files[0].provenance, members[0].source.tokenizer)
     single, examples = all(map(_reads_single, files)), example_texts(files[0].provenance)
     preparation = _preparation(files[0], members[0])
     found = Translator(members, ensemble, files[0].config, lexicons[0], single, familiarity, preparation, examples)
@@ -361,7 +372,7 @@ def _loaded(
     path: str | PathLike[str], int8: bool, search: Mapping[str, Any] | None
 ) -> tuple[Member, ModelFile, Lexicon | None]:
     """Settings, tokenizers and shapes are checked before weights are read; those of search where they are given."""
-    read: list[tuple[Sizes, Tokenizer, Tokenizer]] = []
+    read: list[tuple[Sizes, FramedText, FramedText]] = []
 
     def check(
         config: dict[str, Any], texts: dict[str, str], columns: ColumnTables, weights: dict[str, TensorInfo]
@@ -369,18 +380,16 @@ def _loaded(
         sizes = sizes_of(config, columns)
         if search is not None:
             PlainSearch.asked(section_of(config, "search"), search)
-        found = read_tokenizers(texts)
-        if missing := [side for side in ("source", "target") if not {"joint", side} & found.keys()]:
-            raise InputError(f"the model file has no {side} tokenizer, which its task needs." for side in missing)
-        source, target = (found.get("joint") or found[side] for side in ("source", "target"))
-        check_shapes(sizes, (source.size, target.size), weights)
+        source, target = framed(columns, read_tokenizers(texts))
+        check_shapes(sizes, (source.tokenizer.size, target.tokenizer.size), weights)
         _check_machine(int8)  # last: it loads OpenMP's library, which a process that goes on with torch does not need
         read.append((sizes, source, target))
 
     file = load_model_file(path, check=check, read=read_arrays)
     [(sizes, source, target)] = read
     check_finite(file.weights)
-    lexicon = None if file.lexicon is None else Lexicon(*file.lexicon).checked(source.size, target.size)  # type: ignore[arg-type]
+    vocabularies = source.tokenizer.size, target.tokenizer.size
+    lexicon = None if file.lexicon is None else Lexicon(*file.lexicon).checked(*vocabularies)  # type: ignore[arg-type]
     return Member(Network(file.weights, sizes, int8), source, target), file, lexicon  # type: ignore[arg-type]
 
 

@@ -5,7 +5,7 @@
 // that is nobody's past any more is given to a new token.
 //
 // Shapes: B sentences, K slots of a beam, N live hypotheses of all sentences, C continuations of each, M models,
-// D width, V vocabulary, T tokens of the longest output, L words of all shortlists.
+// D width, V vocabulary, T tokens of the longest output, L words of all shortlists, P tokens of all prefixes.
 #pragma once
 
 #include <algorithm>
@@ -46,10 +46,30 @@ struct Node {
     double value;
 };
 
+// parent: which row of the step before each goes on from.
 struct Live {
-    std::vector<Index> sentence, node;
+    std::vector<Index> sentence, node, parent;
     std::vector<double> total;
 };
+
+// The tokens that outputs of source b begin with: token_P[first_B[b]] to token_P[first_B[b + 1] - 1].
+struct Prefixes {
+    const Index *token_P, *first_B;  // null = none
+    Index count(Index source) const { return first_B ? first_B[source + 1] - first_B[source] : 0; }
+    // The token that stands there, NOBODY = any may.
+    Index forced(Index source, Index time) const {
+        return time < count(source) ? token_P[first_B[source] + time] : NOBODY;
+    }
+};
+
+// The greatest of x - away, as `top_of_row` gives them; only the `forced` column where there is one.
+inline void offered(const float* x, float away, Index columns, Barred barred, Index forced, Index count,
+                    double* value_C, Index* column_C) {
+    if (forced == NOBODY) return top_of_row(x, away, columns, barred, count, value_C, column_C);
+    std::fill_n(value_C, count, -INFINITY);
+    std::fill_n(column_C, count, forced);
+    value_C[0] = x[forced] - away;
+}
 
 // How several models are one: the mean of their probabilities, or of their logarithms, normalised.
 enum class Mean : Index { probability, log_probability };
@@ -64,8 +84,8 @@ class Beam {
   public:
     // Among the words of `lists` alone one model writes, not several.
     Beam(const Reader* readers, const double* epsilons, Index count, Mean mean, Index sources, const Index* limit_B,
-         const Wanted& wanted, const Lists& lists, const Length& length, double prune)
-        : mean_(mean), limit_B_(limit_B), wanted_(wanted), length_(length), prune_(prune),
+         const Wanted& wanted, const Lists& lists, const Prefixes& prefixes, const Length& length, double prune)
+        : mean_(mean), limit_B_(limit_B), wanted_(wanted), prefixes_(prefixes), length_(length), prune_(prune),
           sentences_(sources, Sentence{wanted.beam, 0, {}}) {
         const Index room = std::min<Index>(32, wanted.longest * wanted.beam);
         members_.reserve(count);
@@ -75,6 +95,7 @@ class Beam {
             nodes_.push_back({wanted.start, NOBODY, NOBODY, 0});
             live_.sentence.push_back(source);
             live_.node.push_back(source);
+            live_.parent.push_back(source);
             live_.total.push_back(0);
         }
     }
@@ -106,15 +127,16 @@ class Beam {
         }
         std::vector<std::vector<float>> hidden;
         for (Member& member : members_) {
-            hidden.push_back(member.hidden(token, time, live_.sentence.data(), column.data(), seen));
+            hidden.push_back(
+                member.hidden(token, time, live_.sentence.data(), column.data(), live_.parent.data(), seen));
         }
         const Index count = std::min(wanted_.beam, members_[0].writer.output.outputs);
         value_.resize(rows * count);
         column_.resize(rows * count);
         if (shortlist_) {
-            offer_listed(hidden[0].data(), rows, count);
+            offer_listed(hidden[0].data(), rows, count, time);
         } else {
-            offer_all(hidden, rows, count);
+            offer_all(hidden, rows, count, time);
         }
     }
 
@@ -143,7 +165,7 @@ class Beam {
         return seen;
     }
 
-    void offer_all(const std::vector<std::vector<float>>& hidden_MND, Index rows, Index count) {
+    void offer_all(const std::vector<std::vector<float>>& hidden_MND, Index rows, Index count, Index time) {
         const Index columns = members_[0].writer.output.outputs, block = std::min(rows, TOGETHER) * columns;
         std::vector<float> logits(block * members_.size());
         for (Index first = 0; first < rows; first += TOGETHER) {
@@ -155,18 +177,20 @@ class Beam {
 #pragma omp parallel for schedule(static)
             for (Index n = 0; n < some; ++n) {
                 float* row = logits.data() + n * columns;
-                const Index at = (first + n) * count;
+                const Index at = (first + n) * count, forced = prefixes_.forced(live_.sentence[first + n], time);
                 if (members_.size() > 1) {
-                    top_of_mean(row, block, columns, count, &value_[at], &column_[at]);
+                    top_of_mean(row, block, columns, forced, count, &value_[at], &column_[at]);
                 } else {
-                    top_of_row(row, log_sum(row, columns), columns, wanted_.barred, count, &value_[at], &column_[at]);
+                    offered(row, log_sum(row, columns), columns, wanted_.barred, forced, count, &value_[at],
+                            &column_[at]);
                 }
             }
         }
     }
 
     // The greatest of the mean of several rows of logits, which lie `apart` and are written over.
-    void top_of_mean(float* row, Index apart, Index columns, Index count, double* value_C, Index* column_C) const {
+    void top_of_mean(float* row, Index apart, Index columns, Index forced, Index count, double* value_C,
+                     Index* column_C) const {
         const Index members = members_.size();
         const bool of_logarithms = mean_ == Mean::log_probability;
         for (Index m = 0; m < members; ++m) {
@@ -179,15 +203,16 @@ class Beam {
                 row[v] = m > 0 ? row[v] + each : each;
             }
         }
-        top_of_row(row, of_logarithms ? log_sum(row, columns) : 0, columns, wanted_.barred, count, value_C, column_C);
+        offered(row, of_logarithms ? log_sum(row, columns) : 0, columns, wanted_.barred, forced, count, value_C,
+                column_C);
         if (of_logarithms) return;
         for (Index c = 0; c < count; ++c) {  // in order already: a logarithm grows with its number
             if (value_C[c] >= 0) value_C[c] = std::log(value_C[c] / static_cast<double>(members));
         }
     }
 
-    // The same among the words of each sentence's list, in which nothing is barred.
-    void offer_listed(const float* hidden_ND, Index rows, Index count) {
+    // The same among the words of each sentence's list. A prefix may bring barred words into it.
+    void offer_listed(const float* hidden_ND, Index rows, Index count, Index time) {
         const Writer& writer = members_[0].writer;
         const Index width = writer.width, room = (width + QUADS - 1) / QUADS * QUADS;
         const bool whole = writer.output.scale_O != nullptr;
@@ -208,7 +233,9 @@ class Beam {
             for (Index group = 0; group < static_cast<Index>(first_.size()) - 1; ++group) {
                 const Index first = first_[group], own = first_[group + 1] - first, sentence = live_.sentence[first];
                 const Index* words = shortlist_->words(sentence);
-                const Index columns = shortlist_->count(sentence);
+                const Index columns = shortlist_->count(sentence), token = prefixes_.forced(sentence, time);
+                const Index forced = token == NOBODY ? NOBODY : std::lower_bound(words, words + columns, token) - words;
+                const std::vector<Index> barred = barred_places(words, columns);
                 if (whole) {
                     shortlist_->multiply(sentence, &whole_[first * room], &scale_[first], logits.data(), own);
                 } else {
@@ -217,11 +244,22 @@ class Beam {
                 for (Index n = 0; n < own; ++n) {
                     const float* row = logits.data() + n * columns;
                     const Index at = (first + n) * count;
-                    top_of_row(row, log_sum(row, columns), columns, {nullptr, 0}, count, &value_[at], &column_[at]);
+                    offered(row, log_sum(row, columns), columns, {barred.data(), static_cast<Index>(barred.size())},
+                            forced, count, &value_[at], &column_[at]);
                     for (Index c = at; c < at + count; ++c) column_[c] = words[column_[c]];
                 }
             }
         }
+    }
+
+    // Where barred words stand in a list.
+    std::vector<Index> barred_places(const Index* words, Index columns) const {
+        std::vector<Index> found;
+        for (Index b = 0; b < wanted_.barred.count; ++b) {
+            const Index place = std::lower_bound(words, words + columns, wanted_.barred.column[b]) - words;
+            if (place < columns && words[place] == wanted_.barred.column[b]) found.push_back(place);
+        }
+        return found;
     }
 
     // The hypotheses of the next step, with those that have just ended.
@@ -236,6 +274,7 @@ class Beam {
         for (Index m = 0; m < count; ++m) {
             const Index parent = taken[m], offered = parent * columns + taken[room + m];
             grown.sentence.push_back(live_.sentence[parent]);
+            grown.parent.push_back(parent);
             grown.total.push_back(live_.total[parent] + value_[offered]);
             grown.node.push_back(nodes_.size());
             nodes_.push_back({column_[offered], live_.node[parent], NOBODY, value_[offered]});
@@ -273,9 +312,11 @@ class Beam {
             if (!going[n]) continue;
             grown.sentence[kept] = grown.sentence[n];
             grown.node[kept] = grown.node[n];
+            grown.parent[kept] = grown.parent[n];
             grown.total[kept++] = grown.total[n];
         }
         grown.sentence.resize(kept);
+        grown.parent.resize(kept);
         grown.node.resize(kept);
         grown.total.resize(kept);
     }
@@ -298,6 +339,7 @@ class Beam {
     Mean mean_;
     const Index* limit_B_;
     const Wanted& wanted_;
+    const Prefixes& prefixes_;
     const Length& length_;
     double prune_;
     std::unique_ptr<Shortlist> shortlist_;  // null = anything may be said
@@ -313,11 +355,14 @@ class Beam {
 
 inline void beam_search(const Reader* readers, const double* epsilons, Index members, Index mean, Index sources,
                         const Index* limit_B, const Wanted* wanted, const Index* word_L, const Index* first_B,
-                        const std::int8_t* row_OI, double offset, double unit, double alpha, double prune,
+                        const std::int8_t* row_OI, const Index* prefix_P, const Index* prefix_first_B, double offset,
+                        double unit, double alpha, double prune,
                         Index* token_BKT, double* value_BKT, Index* length_BK, double* impossible) {
     const Length length{offset, unit, alpha};
     const Lists lists{word_L, first_B, row_OI};
-    Beam beam(readers, epsilons, members, static_cast<Mean>(mean), sources, limit_B, *wanted, lists, length, prune);
+    const Prefixes prefixes{prefix_P, prefix_first_B};
+    Beam beam(readers, epsilons, members, static_cast<Mean>(mean), sources, limit_B, *wanted, lists, prefixes, length,
+              prune);
     *impossible = beam.search(token_BKT, value_BKT, length_BK);
 }
 

@@ -1,11 +1,12 @@
 """A beam search of a Transformer's decoder from the first token to the last, in one call (`beam.h`).
 
-Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabulary, D width.
+Shapes: B sentences, K slots of a beam, T tokens of the longest output, V vocabulary, D width, P tokens of all prefixes.
 """
 
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,17 +24,22 @@ from transduce.kernels.native.linear import Packed
 class Writer:
     """What writes a target: its tokens' vectors, the positions added to them, its blocks, and what reads these.
 
-    embedding_VD: a token enters as sqrt(D) times its vector. position_TD: added to the first positions.
-    turn_TE: what turns queries and keys of the first positions; None = nothing.
-    norm: behind the last block; None = none is.
+    embedding_VD: a token enters as its vector, times sqrt(D) where it is `scaled`; the first of an output as zeros with
+        `zero_start`. None = the vectors are those of `output`, which is not in 8 bits.
+    position_TD: added to the first positions. turn_TE: what turns queries and keys of the first positions; None =
+        nothing.
+    embedding_norm: of the sum of vector and position; None = none is. norm: behind the last block; None = none is.
     """
 
-    embedding_VD: Array
+    embedding_VD: Array | None
     position_TD: Array
     turn_TE: Array | None
     decoder: Blocks
     norm: Norm | None
     output: Packed
+    embedding_norm: Norm | None = None
+    scaled: bool = True
+    zero_start: bool = False
 
 
 class NativeRequest(Protocol):
@@ -57,6 +63,8 @@ class NativeRequest(Protocol):
     def length(self) -> tuple[float, float, float]: ...
     @property
     def words(self) -> tuple[Array, Array] | None: ...
+    @property
+    def prefixes(self) -> Sequence[Sequence[int]]: ...
 
 
 Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
@@ -83,6 +91,7 @@ def search(
         array("q", request.limits),
         Struct(request.start, request.end, request.beam, request.nbest, barred, len(barred), longest),
         *_lists(writers[0][0], request),
+        *_prefixes(request),
         *request.length,
         request.prune,
         token_BKT,
@@ -114,9 +123,19 @@ def _lists(writer: Writer, request: NativeRequest) -> tuple[Array | None, Array 
     return word_L, first_B, writer.output.rows
 
 
+def _prefixes(request: NativeRequest) -> tuple[Array | None, Array | None]:
+    """`Prefixes` of `beam.h`."""
+    if not any(request.prefixes):
+        return None, None
+    firsts = accumulate(map(len, request.prefixes), initial=0)
+    return array("q", chain.from_iterable(request.prefixes)), array("q", firsts)
+
+
 def _fields(writer: Writer) -> tuple[Any, ...]:
     """`Writer` of `member.h`."""
     decoder = writer.decoder
-    tables = (writer.embedding_VD, writer.position_TD, writer.turn_TE, *(writer.norm or (None, None)))
-    kind = int(decoder.pre), decoder.activation, decoder.count
-    return *tables, *writer.output.struct.fields, writer.embedding_VD.shape[1], decoder.heads, decoder.hidden, *kind
+    norms = (*(writer.embedding_norm or (None, None)), *(writer.norm or (None, None)))
+    tables = writer.embedding_VD, writer.position_TD, writer.turn_TE, *norms
+    sizes = writer.output.inputs, decoder.heads, decoder.hidden
+    kind = int(decoder.pre), decoder.activation, decoder.count, int(writer.scaled), int(writer.zero_start)
+    return *tables, *writer.output.struct.fields, *sizes, *kind

@@ -7,6 +7,10 @@
 //
 // The feed-forward is W2 a(W1 x), or gated: W2 (a(W1 x) * V x).
 //
+// In the place of self-attention a block may have a recurrent unit, SSRU (Kim et al. 2019, section 3.1):
+//
+//     f = sigmoid(W_f x + b_f),   c = f c' + (1 - f) W x,   y = ReLU(c),   c' the cell before
+//
 // Shapes: N hypotheses, B sources, D width, H heads, E = D / H, C columns, K new columns, T tokens of one hypothesis, S
 // source positions, F hidden width of the feed-forward.
 #pragma once
@@ -29,7 +33,7 @@ struct Norm {
 
 // A block's parameters, as `transduce.kernels.native.decoder` writes them one after the other.
 struct BlockWeights {
-    Weight query, key_value, output, cross_query, cross_output, inner, inner_linear, outer;
+    Weight query, key_value, output, forget, value, cross_query, cross_output, inner, inner_linear, outer;
     Norm self_norm, cross_norm, forward_norm;
 };
 
@@ -180,11 +184,38 @@ inline void feed_forward(const BlockWeights& with, const float* x_ND, float* y_N
     linear(with.outer, inner_NF.data(), y_ND, step.rows);
 }
 
+// The cells of recurrent units: of each block those of the step before, of which parent_N is each row's.
+struct Cells {
+    std::vector<float>* block;  // null = none
+    const Index* parent_N;
+};
+
+// y = SSRU of x; the cells become those of this step. forget_ND is room.
+inline void recur(const BlockWeights& with, const float* x_ND, float* y_ND, float* forget_ND,
+                  std::vector<float>& cell_ND, const Index* parent_N, const Step& step) {
+    const Index width = step.width;
+    std::vector<float> grown(step.rows * width);
+    linear(with.forget, x_ND, forget_ND, step.rows, Activation::sigmoid);
+    linear(with.value, x_ND, y_ND, step.rows);
+#pragma omp parallel for schedule(static)
+    for (Index n = 0; n < step.rows; ++n) {
+        const float *before = cell_ND.data() + parent_N[n] * width, *forget = forget_ND + n * width;
+        float *cell = grown.data() + n * width, *y = y_ND + n * width;
+#pragma omp simd
+        for (Index d = 0; d < width; ++d) {
+            cell[d] = forget[d] * before[d] + (1 - forget[d]) * y[d];
+            y[d] = cell[d] < 0 ? 0.0f : cell[d];
+        }
+    }
+    cell_ND.swap(grown);
+}
+
 // x_ND: in, the embedded tokens; out, what leaves the last block. attend(block, query_ND, both_ND, out_ND) is
 // self-attention with keys and values side by side in both_ND; out_ND may be where they stand.
 template <typename Attend>
 inline void through_blocks(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
-                           const Index* position_N, Attend attend, const Read& read, const Step& step) {
+                           const Index* position_N, Attend attend, const Read& read, const Step& step,
+                           const Cells& cells = {nullptr, nullptr}) {
     const Index rows = step.rows, width = step.width;
     std::vector<float> in(rows * width), out(rows * width), query(rows * width), gate;
     std::vector<float> wide(rows * std::max(3 * width, step.hidden));
@@ -192,6 +223,7 @@ inline void through_blocks(const BlockWeights* weights, const BlockMemory* memor
     for (Index block = 0; block < blocks; ++block) {
         const BlockWeights& with = weights[block];
         residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
+            if (with.forget.panels) return recur(with, x, y, query.data(), cells.block[block], cells.parent_N, step);
             linear(with.query, x, query.data(), rows);
             linear(with.key_value, x, wide.data(), rows);
             turn_heads(query.data(), width, position_N, step);
@@ -219,12 +251,13 @@ struct Said {
 
 // Through a decoder's blocks: each new token attends to its past and itself.
 inline void through_decoder(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
-                            const Said& said, const Read& read, const Step& step) {
+                            const Said& said, const Read& read, const Step& step,
+                            const Cells& cells = {nullptr, nullptr}) {
     const auto attend = [&](Index block, const float* query_ND, const float* both_ND, float* out_ND) {
         say(both_ND, memory[block].said, said.source_N, said.column_N, step);
         read_all(query_ND, memory[block].said, said.source_N, said.seen, false, step, out_ND);
     };
-    through_blocks(weights, memory, blocks, x_ND, said.position_N, attend, read, step);
+    through_blocks(weights, memory, blocks, x_ND, said.position_N, attend, read, step, cells);
 }
 
 // As `through_decoder`; past_NC: which columns are each one's past. K new columns stand behind them, rank_N whose is whose.

@@ -31,14 +31,17 @@ class Norm(NamedTuple):
 class NativeBlock(NamedTuple):
     """A block's parameters. Those of cross-attention are None in an encoder.
 
+    query, key_value, output: of self-attention; None in a block with a recurrent unit, which has forget and value.
     inner_linear: the matrix of a gated feed-forward layer that the gate multiplies; None where it is not gated.
     """
 
     norms: tuple[Norm, Norm | None, Norm]
-    """Of self-attention, cross-attention, feed-forward."""
-    query: Packed
-    key_value: Packed
-    output: Packed
+    """Of self-attention or the recurrent unit, cross-attention, feed-forward."""
+    query: Packed | None
+    key_value: Packed | None
+    output: Packed | None
+    forget: Packed | None
+    value: Packed | None
     cross_query: Packed | None
     cross_output: Packed | None
     inner: Packed

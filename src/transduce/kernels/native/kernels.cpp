@@ -69,6 +69,7 @@ PyMethodDef functions[] = {
     method<&memory_unroll_gradient>("memory_unroll_gradient"),
     method<&pack>("pack"),
     method<&pack_whole>("pack_whole"),
+    method<&packed_rows>("packed_rows"),
     method<&top>("top"),
     method<&turned<float>>("turned_float32"),
     method<&turned<bf16>>("turned_bfloat16"),

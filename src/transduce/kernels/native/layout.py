@@ -18,11 +18,13 @@ ACTIVATIONS = ("identity", "relu", "gelu", "gelu_tanh", "swish", "squared_relu",
 STRUCTS = {
     "Weight": "panels scale_O above_O bias_O inputs outputs",
     "Norm": "gain bias",
-    "BlockWeights": "query:Weight key_value:Weight output:Weight cross_query:Weight cross_output:Weight inner:Weight "
-    "inner_linear:Weight outer:Weight self_norm:Norm cross_norm:Norm forward_norm:Norm",
+    "BlockWeights": "query:Weight key_value:Weight output:Weight forget:Weight value:Weight cross_query:Weight "
+    "cross_output:Weight inner:Weight inner_linear:Weight outer:Weight self_norm:Norm cross_norm:Norm "
+    "forward_norm:Norm",
     "Places": "key value key_source key_head key_place value_source value_head value_place",
     "BlockMemory": "said:Places read:Places",
-    "Writer": "embedding_VD position_TD turn_TE norm:Norm output:Weight width heads hidden pre activation blocks",
+    "Writer": "embedding_VD position_TD turn_TE embedding_norm:Norm norm:Norm output:Weight width heads hidden pre "
+    "activation blocks scaled zero_start",
     "Reader": "writer weights read real_BS positions",
     "Barred": "column count",
     "Wanted": "start end beam nbest barred:Barred longest",
@@ -33,7 +35,7 @@ FUNCTIONS = {
     "add_dropped": "pppiiu",
     "attention": "piiipiiipiiipiipiiiiiiiii",
     "attention_gradient": "piiipiiipiiipiipiiipiiipiiipiiiiiiiii",
-    "beam_search": "ppiiipppppffffpppp",
+    "beam_search": "ppiiipppppppffffpppp",
     "cross_entropy": "ppppiif",
     "cross_entropy_gradient": "ppppiiff",
     "decoder_step": "pppppppppiiiiiiiiiif",
@@ -48,6 +50,7 @@ FUNCTIONS = {
     "memory_unroll_gradient": "ppppppppppppppppiiiiiiiii",
     "pack": "piip",
     "pack_whole": "piippp",
+    "packed_rows": "pppi",
     "top": "piipiipp",
     "turned": "piiippiiiii",
 }

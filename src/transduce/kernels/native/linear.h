@@ -209,6 +209,19 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
 #endif
 }
 
+// Where row `o` of a packed weight begins, whose numbers stand WIDE apart.
+inline const float* packed_row(const Weight& weight, Index o) {
+    return static_cast<const float*>(weight.panels) + o / WIDE * WIDE * weight.inputs + o % WIDE;
+}
+
+// These rows (N, I) of a weight in fp32, as they were before they were packed.
+inline void packed_rows(const Weight* weight, const Index* row_N, float* y_NI, Index rows) {
+    for (Index n = 0; n < rows; ++n) {
+        const float* from = packed_row(*weight, row_N[n]);
+        for (Index i = 0; i < weight->inputs; ++i) y_NI[n * weight->inputs + i] = from[i * WIDE];
+    }
+}
+
 // A weight (O, I) as `Weight` says.
 inline void pack(const float* weight_OI, Index outputs, Index inputs, float* panels) {
 #pragma omp parallel for schedule(static)

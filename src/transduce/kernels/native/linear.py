@@ -50,6 +50,13 @@ class Packed:
         filled_OI[:, : rows_OI.shape[1]] = rows_OI
         return filled_OI
 
+    def vectors(self, row_N: Array) -> Array:
+        """(N, I): these rows, int64 and each below O, of a weight that is not in 8 bits, as they were packed."""
+        assert self._scale_O is None
+        found_NI = empty((len(row_N), self.inputs))
+        kernel("packed_rows")(self.struct, contiguous(row_N), found_NI, len(row_N))
+        return found_NI
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Itself: it never changes. A copied module makes its own when it is asked."""
         return self

@@ -17,10 +17,12 @@ namespace transduce {
 
 // What stands around the blocks, as `transduce.kernels.native.beam` writes it.
 struct Writer {
-    const float *embedding_VD, *position_TD, *turn_TE;  // turn_TE: null = none
-    Norm norm;  // null = none
+    // embedding_VD: null = the output's weight, which is in fp32; turn_TE: null = none.
+    const float *embedding_VD, *position_TD, *turn_TE;
+    Norm embedding_norm, norm;  // behind embedding and positions, behind the last block; null = none
     Weight output;
     Index width, heads, hidden, pre, activation, blocks;
+    Index scaled, zero_start;  // whether embeddings are multiplied by sqrt(D); whether the first is 0
 };
 
 // One of the models, as `transduce.kernels.native.beam` writes it: what it writes with, and what it reads.
@@ -32,12 +34,12 @@ struct Reader {
     Index positions;
 };
 
-// Keys and values (B, H, room, E) of what was said, for each block.
+// Keys and values (B, H, room, E) of what was said, for each block that attends to it.
 class Store {
   public:
-    Store(Index sources, Index room, const Writer& writer)
+    Store(Index sources, Index room, const Writer& writer, Index blocks)
         : rows_(sources * writer.heads), heads_(writer.heads), width_(writer.width / writer.heads),
-          parts_(2 * writer.blocks) {
+          parts_(2 * blocks) {
         grow(room);
     }
 
@@ -70,29 +72,37 @@ class Store {
 struct Member {
     Member(const Reader& reader, double epsilon, Index sources, Index room)
         : writer(*reader.writer), weights(reader.weights), real(looks(reader.real_BS, sources, reader.positions, 0)),
-          epsilon(epsilon), store(sources, room, writer), memory(writer.blocks) {
+          epsilon(epsilon), recurrent(reader.weights[0].forget.panels != nullptr),
+          store(sources, room, writer, recurrent ? 0 : writer.blocks), memory(writer.blocks) {
         for (Index block = 0; block < writer.blocks; ++block) memory[block].read = reader.read[block];
+        if (recurrent) cells.assign(writer.blocks, std::vector<float>(sources * writer.width));
     }
 
     // What stands behind the last block, (N, D), when these tokens are said at this place.
+    // parent_N: which of the rows before each goes on from.
     std::vector<float> hidden(const std::vector<Index>& token_N, Index time, const Index* source_N,
-                              const Index* column_N, const Looks& seen) {
+                              const Index* column_N, const Index* parent_N, const Looks& seen) {
         const Index rows = token_N.size(), width = writer.width;
-        for (Index block = 0; block < writer.blocks; ++block) memory[block].said = store.places(block);
+        for (Index block = 0; block < writer.blocks && !recurrent; ++block) memory[block].said = store.places(block);
         std::vector<float> x(rows * width);
-        const float scale = static_cast<float>(std::sqrt(static_cast<double>(width)));
+        const bool zeros = time == 0 && writer.zero_start;
+        const float root = static_cast<float>(std::sqrt(static_cast<double>(width)));
+        const float scale = zeros ? 0.0f : writer.scaled ? root : 1.0f;
         for (Index n = 0; n < rows; ++n) {
-            const float* from = writer.embedding_VD + token_N[n] * width;
-            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d] * scale;
+            const float* from = writer.embedding_VD;
+            from = from ? from + token_N[n] * width : packed_row(writer.output, token_N[n]);
+            const Index apart = writer.embedding_VD ? 1 : WIDE;
+            for (Index d = 0; d < width; ++d) x[n * width + d] = from[d * apart] * scale;
         }
         for (Index n = 0; n < rows; ++n) {
             for (Index d = 0; d < width; ++d) x[n * width + d] += writer.position_TD[time * width + d];
         }
         const Step sizes{rows, width, writer.heads, writer.hidden, writer.pre,
                          static_cast<Activation>(writer.activation), epsilon, writer.turn_TE};
+        if (writer.embedding_norm.gain) ::transduce::normed(writer.embedding_norm, x.data(), x.data(), sizes);
         const std::vector<Index> position(rows, time);
         through_decoder(weights, memory.data(), writer.blocks, x.data(), {source_N, column_N, position.data(), seen},
-                        {source_N, real}, sizes);
+                        {source_N, real}, sizes, {cells.data(), parent_N});
         if (!writer.norm.gain) return x;
         std::vector<float> normed(rows * width);
         ::transduce::normed(writer.norm, x.data(), normed.data(), sizes);
@@ -103,8 +113,10 @@ struct Member {
     const BlockWeights* weights;
     Looks real;
     double epsilon;
+    bool recurrent;
     Store store;
     std::vector<BlockMemory> memory;
+    std::vector<std::vector<float>> cells;  // (rows of the last step, D) of each recurrent block
 };
 
 }  // namespace transduce
