@@ -12,7 +12,7 @@ from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.pipeline.pipeline import Pipeline, load
 
-SHORT = {"max_length_factor": 0.5, "max_length_offset": 4, "min_length": 0}
+SHORT = {"max_length_factor": 0.5, "max_length_offset": 4, "min_length": 0, "at_limit": "stop"}
 
 
 def converted(folder: Path, **languages: str) -> Pipeline:

@@ -10,7 +10,7 @@ EXTRAS = {"transformers": "huggingface", "ctranslate2": "ctranslate2"}
 if TYPE_CHECKING:
     from transduce.interop.imports import Imported
     from transduce.interop.model_card import Languages
-    from transduce.interop.parity import Parity, Text
+    from transduce.interop.parity import Text
 
 
 def convert(
@@ -60,9 +60,10 @@ def convert(
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
     DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma; Whisper),
     folders of CTranslate2 with Whisper, and Marian's .npz. Both models read the lines of --check in fp32: translators
-    greedily, encoders for their labels or vectors, language models for the probability of a line and its greedy
-    continuation; for Whisper each line names a recording. If any output differs, this is told and the exit code is 1;
-    the model file stays. Other commands take such a folder as it is, and convert it into the cache.
+    as each is run by default, greedily and with a beam; encoders for their labels or vectors; language models for the
+    probability of a line and its greedy continuation; for Whisper each line names a recording. If any output differs,
+    this is told and the exit code is 1; the model file stays. Other commands take such a folder as it is, and convert
+    it into the cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -122,7 +123,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.interop.decoder_parity import DecoderParity, compare_decoder
     from transduce.interop.encoder_parity import EncoderParity, compare_encoder
     from transduce.interop.original_engine import OriginalEngine
-    from transduce.interop.parity import compare
+    from transduce.interop.run_parity import RunParity, compare_runs
     from transduce.interop.speech_parity import SpeechParity, compare_speech, engine_of
     from transduce.pipeline.pipeline import load
 
@@ -139,7 +140,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
         tell_red(f"nothing was compared: {error}")
         return True
     pipeline = load(output, device="cpu")
-    found: Parity | EncoderParity | DecoderParity | SpeechParity
+    found: RunParity | EncoderParity | DecoderParity | SpeechParity
     if read.compares == "speech":
         found = compare_speech(pipeline, read.path, text)
     elif read.compares == "encoder":
@@ -147,7 +148,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     elif read.compares == "decoder":
         found = compare_decoder(pipeline, read.path, text)
     else:
-        found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
+        found = compare_runs(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
     for line in found.report():
         tell(line)
     if not found.holds:

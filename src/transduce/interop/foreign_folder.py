@@ -18,6 +18,7 @@ from transduce.core.tensor_file import read_header, read_tensors
 from transduce.interop.ctranslate2_weights import ctranslate2_specification
 from transduce.interop.import_tokenizer import json_of
 
+GENERATION = "generation_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 TO_SAFETENSORS = (
@@ -38,7 +39,8 @@ class ForeignFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config = self._table("config.json")
-        self.generation = self._table("generation_config.json") if (path / "generation_config.json").is_file() else {}
+        self.has_generation = (path / GENERATION).is_file()
+        self.generation = self._table(GENERATION) if self.has_generation else {}
         self.tokenizer = self._table("tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
         self.files = list(self._weight_files())
 
@@ -69,9 +71,16 @@ class ForeignFolder:
         value = self.generation.get(key)
         return self.config.get(key) if value is None else value
 
-    def token(self, key: str) -> int | None:
-        """The id in a setting of generation; of several the first. Raises InputError where it is no id."""
-        value = self.generated(key)
+    def generation_setting(self, key: str) -> Any:
+        """The same as transformers reads it: of `config.json` only where there is no `generation_config.json`."""
+        return (self.generation if self.has_generation else self.config).get(key)
+
+    def token(self, key: str, strict: bool = False) -> int | None:
+        """The id in a setting of generation; of several the first. Raises InputError where it is no id.
+
+        strict: read as by `generation_setting`.
+        """
+        value = self.generation_setting(key) if strict else self.generated(key)
         value = value[0] if isinstance(value, list) and value else value
         if value is None:
             return None

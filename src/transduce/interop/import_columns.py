@@ -11,7 +11,8 @@
 | mBART (`mbart`) | `x </s> en_XX` | `fr_XX` |
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,16 @@ class ColumnPair:
     def unknown(self) -> int:
         return self.source.tokenizer.unknown
 
+    def never_writing(self, never: Sequence[int], never_first: Sequence[int]) -> "ColumnPair":
+        """The same, whose search never chooses these tokens besides, nor those as the first one."""
+        ids = {*self.target.unwritten, *never}
+        target = replace(
+            self.target,
+            never=tuple(self.target.tokens(sorted(ids))),
+            never_first=tuple(self.target.tokens(never_first)),
+        )
+        return replace(self, target=target)
+
 
 def columns_of(folder: ForeignFolder, kind: str, size: int, languages: Languages) -> ColumnPair:
     """The columns of a folder's model, whose embedding of the target has `size` rows.
@@ -75,9 +86,8 @@ def columns_of(folder: ForeignFolder, kind: str, size: int, languages: Languages
     before, after, begins = _around(folder, kind, tokenizer, languages)
     if list(begins) == tokenizer.tokens([tokenizer.start]):
         begins = ()
-    never = never_of(folder, tokenizer)
     source = Tokens(tokenizer, ends=True, before=before, after=after)
-    return ColumnPair(source, Tokens(tokenizer, starts=True, ends=True, before=begins, never=never))
+    return ColumnPair(source, Tokens(tokenizer, starts=True, ends=True, before=begins, never=()))
 
 
 def _marian(folder: ForeignFolder, size: int) -> ColumnPair:
@@ -85,9 +95,9 @@ def _marian(folder: ForeignFolder, size: int) -> ColumnPair:
     path, two = folder.path, folder.path / "target_vocab.json"
     ids = named_ids(path / "vocab.json")
     target_ids = named_ids(two) if two.is_file() else ids
-    return marian_columns(
-        path / "source.spm", path / "target.spm", ids, target_ids, size, folder.token("decoder_start_token_id")
-    )
+    start = folder.token("decoder_start_token_id")
+    columns = marian_columns(path / "source.spm", path / "target.spm", ids, target_ids, size, start)
+    return replace(columns, target=replace(columns.target, never=()))  # unlike Marian, transformers may write padding
 
 
 def marian_columns(
@@ -144,7 +154,7 @@ def _around(
         if name.startswith("Nllb") and folder.tokenizer.get("legacy_behaviour") is True:
             return (), (*end, source), (*end, target)
         return (source,), (), (*end, target)
-    start, forced = folder.token("decoder_start_token_id"), folder.token("forced_bos_token_id")
+    start, forced = folder.token("decoder_start_token_id"), folder.token("forced_bos_token_id", strict=True)
     begins = tuple(tokenizer.tokens(index for index in (start, forced) if index is not None))
     if start is None:
         begins = (*tokenizer.tokens([tokenizer.pad]), *begins)

@@ -4,7 +4,7 @@ Shapes: V vocabulary, D model width.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +19,7 @@ from transduce.core.model_file import ModelFile, refuse_url
 from transduce.core.registry import suggest
 from transduce.data.columns.tokens import Tokens
 from transduce.interop.foreign_folder import ForeignFolder
+from transduce.interop.generation_settings import generation_settings
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
 from transduce.interop.import_decoder import FAMILIES as DECODERS
@@ -121,9 +122,12 @@ def read_foreign(
         return _whisper(path, folder, languages, name)
     with _shapes_told(path):
         table, weights = KINDS[kind](folder)
-    columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
-    file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
-    return Imported(file, f"Hugging Face {kind}", path, languages)
+    size = weights["target_embedding.weight"].shape[0]
+    columns = columns_of(folder, kind, size, languages)
+    asked = generation_settings(folder, columns.target.end, size, len(columns.target.opening), _positions(table))
+    columns = columns.never_writing(asked.never, asked.never_first)
+    file = model_file(table, weights, columns, languages, name, asked.search, provenance(path, kind))
+    return Imported(file, f"Hugging Face {kind}", path, languages, notes=asked.notes)
 
 
 @contextmanager
@@ -192,7 +196,7 @@ def model_file(
     target = _forbidden_by_search(weights, f"{output_name(table)}.bias", columns.target)
     if columns.further:
         table = with_further(table, weights, columns.further, columns.unknown)
-    longest, limits = _limits(table)
+    longest, limits = _limits(table, search)
     joint = columns.source.tokenizer.equals(target.tokenizer)
     recipe = {
         "name": name,
@@ -225,27 +229,21 @@ def _forbidden_by_search(weights: Weights, bias: str, target: Tokens) -> Tokens:
     return replace(target, never=tuple(target.tokens(sorted(ids))))
 
 
-def _limits(table: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def _positions(table: Mapping[str, Any]) -> int | None:
+    """How many positions source and target have; None = any number."""
+    return table["max_length"] if table.get("positions") == "learned" else None
+
+
+def _limits(table: Mapping[str, Any], search: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """The longest source that is read in one piece, and keys of search by which outputs stay within the positions."""
-    if table.get("positions") != "learned":
+    if (positions := _positions(table)) is None:
         return LONGEST, {}
-    positions = max(2, table["max_length"] - AROUND)
+    positions = max(2, positions - AROUND)
+    if "max_length_offset" in search:
+        return min(LONGEST, positions), {}
     offset = min(DEFAULTS["max_length_offset"], positions // 2)
     longest = int((positions - offset) / DEFAULTS["max_length_factor"])
     return max(1, min(LONGEST, longest)), {"max_length_offset": offset}
-
-
-def searched(folder: ForeignFolder) -> dict[str, Any]:
-    """The [search] section that says what the settings of generation say."""
-    given: dict[str, Any] = {}
-    beams, power, repeats = (folder.generated(key) for key in ("num_beams", "length_penalty", "no_repeat_ngram_size"))
-    if type(beams) is int and beams >= 1:
-        given |= {"method": "beam", "beam": min(beams, 100)} if beams > 1 else {"method": "greedy"}
-    if isinstance(power, int | float) and not isinstance(power, bool) and 0 <= power <= 10:
-        given |= {"length_rule": "power", "alpha": float(power)}
-    if type(repeats) is int and repeats >= 1:
-        given["no_repeat_ngram"] = repeats
-    return given
 
 
 def provenance(path: Path, kind: str) -> dict[str, Any]:
