@@ -49,6 +49,10 @@ def convert(
             "with a tab between in each line.",
         ),
     ] = False,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Of a folder with an adapter (LoRA) alone: the folder of the model that it changes."),
+    ] = None,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
     ] = False,
@@ -74,7 +78,7 @@ def convert(
     _check(output, check, references)
     text = _text(check, references) if check else None
     languages = _languages(Languages(source_language, target_language), language, translate)
-    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm), pairs)
+    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm), pairs, base)
     save_model_file(output, read.file)
     for line in (f"written, from {read.kind}.", *read.notes):
         tell(f"{output}: {line}")

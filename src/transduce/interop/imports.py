@@ -18,6 +18,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, refuse_url
 from transduce.core.registry import suggest
 from transduce.data.columns.tokens import Tokens
+from transduce.interop.adapters import Adapter
 from transduce.interop.foreign_folder import ForeignFolder
 from transduce.interop.generation_settings import generation_settings
 from transduce.interop.import_bart import Weights, output_name, read_bart
@@ -75,7 +76,12 @@ class Imported:
 
 
 def read_foreign(
-    path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES, pairs: bool = False
+    path: Path,
+    languages: Languages,
+    name: str,
+    pieces: SentencePieceFiles = NO_FILES,
+    pairs: bool = False,
+    base: Path | None = None,
 ) -> Imported:
     """The model at `path`: a folder of Hugging Face, one of CTranslate2 with Whisper, or Marian's `.npz`.
 
@@ -85,6 +91,7 @@ def read_foreign(
         name: of the recipe that is written into the file.
         pieces: of an `.npz`, the files of its tokenizers, where they are not beside it.
         pairs: of a classifier, that it reads pairs of texts.
+        base: of a folder that has only an adapter, the model that it changes; None = as the adapter says.
 
     Raises:
         InputError: there is none, or it is none that can be read; all problems are told at once.
@@ -107,7 +114,8 @@ def read_foreign(
         raise InputError(_no_folder(path))
     if is_whisper_ctranslate2(path):
         return _whisper(path, None, languages, name)
-    folder = ForeignFolder(path)
+    folder = _folder(path, base)
+    path = folder.path
     kind, known = folder.get("model_type", str), [*KINDS, *ENCODERS, *DECODERS, "whisper"]
     if kind not in known:
         raise InputError(
@@ -126,8 +134,24 @@ def read_foreign(
     columns = columns_of(folder, kind, size, languages)
     asked = generation_settings(folder, columns.target.end, size, len(columns.target.opening), _positions(table))
     columns = columns.never_writing(asked.never, asked.never_first)
-    file = model_file(table, weights, columns, languages, name, asked.search, provenance(path, kind))
-    return Imported(file, f"Hugging Face {kind}", path, languages, notes=asked.notes)
+    file = model_file(table, weights, columns, languages, name, asked.search, provenance(path, kind, folder.adapter))
+    return Imported(file, f"Hugging Face {kind}", path, languages, notes=(*asked.notes, *folder.notes()))
+
+
+def _folder(path: Path, base: Path | None) -> ForeignFolder:
+    """A model's, or an adapter's with the model that it changes."""
+    if not Adapter.lies_in(path) or (path / "config.json").is_file():
+        if base is not None:
+            raise InputError(f"{path}: --base is for a folder that has only an adapter, which this has not.")
+        return ForeignFolder(path)
+    found = base or Adapter(path).base
+    if found is None:
+        named = Adapter(path).settings.get("base_model_name_or_path")
+        raise InputError(
+            f"{path}: this is an adapter alone, of the model {named!r:.200}, which is no folder here. Name the model's "
+            f"folder: transduce convert {path} OUTPUT --base FOLDER"
+        )
+    return ForeignFolder(found, path)
 
 
 @contextmanager
@@ -141,11 +165,12 @@ def _shapes_told(path: Path) -> Iterator[None]:
 
 def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
     """An encoder or a decoder."""
-    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind)
+    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind, folder.adapter)
     with _shapes_told(folder.path):
         file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
     compares: Literal["encoder", "decoder"] = "encoder" if reads else "decoder"
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, tuple(notes))
+    told = (*notes, *folder.notes())
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, told)
 
 
 def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, name: str) -> Imported:
@@ -157,7 +182,8 @@ def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, nam
             if folder is None
             else read_whisper(folder, languages, name, origin)
         )
-    return Imported(file, f"{by} whisper", path, languages, "speech", tuple(notes))
+    told = (*notes, *(folder.notes() if folder else ()))
+    return Imported(file, f"{by} whisper", path, languages, "speech", told)
 
 
 def _no_folder(path: Path) -> str:
@@ -246,9 +272,14 @@ def _limits(table: Mapping[str, Any], search: Mapping[str, Any]) -> tuple[int, d
     return max(1, min(LONGEST, longest)), {"max_length_offset": offset}
 
 
-def provenance(path: Path, kind: str) -> dict[str, Any]:
+def provenance(path: Path, kind: str, adapter: Adapter | None = None) -> dict[str, Any]:
     """What the file came from, without a path."""
-    files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
+    folders = dict.fromkeys([path, *([adapter.folder] if adapter else [])])
+    files = [
+        file
+        for folder in folders
+        for file in (sorted(each for each in folder.iterdir() if each.is_file()) if folder.is_dir() else [folder])
+    ]
     hashes = {file.name: _sha256(file) for file in files if file.suffix in HASHED}
     return {"converted": {"kind": kind, "files": hashes, "transduce": __version__}}
 
