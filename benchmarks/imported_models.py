@@ -114,6 +114,7 @@ def taught_to_end(model: Any, rows: int = 8, longest: int = 24) -> Any:
 
 def saved(layout: Layout, folder: Path, lines: Sequence[str], size: str) -> None:
     """A model of this layout in `folder`, as transformers saves it, with settings of generation."""
+    torch.manual_seed(0)
     model = taught_to_end(made.randomized(layout.make(folder, lines, made.SIZES[size])))
     model.save_pretrained(str(folder))
     path = folder / "generation_config.json"
