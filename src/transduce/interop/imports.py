@@ -130,8 +130,9 @@ def read_foreign(
         return _whisper(path, folder, languages, name)
     with _shapes_told(path):
         table, weights = KINDS[kind](folder)
-    size = weights["target_embedding.weight"].shape[0]
-    columns = columns_of(folder, kind, size, languages)
+    size = len(weights["target_embedding.weight"])
+    sizes = len(weights.get("source_embedding.weight", weights["target_embedding.weight"])), size
+    columns = columns_of(folder, kind, sizes, languages)
     asked = generation_settings(folder, columns.target.end, size, len(columns.target.opening), _positions(table))
     columns = columns.never_writing(asked.never, asked.never_first)
     file = model_file(table, weights, columns, languages, name, asked.search, provenance(path, kind, folder.adapter))
