@@ -1,5 +1,6 @@
 """`transduce convert MODEL OUTPUT`."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -137,9 +138,14 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     if text is None:
         tell_red("nothing was compared: name lines of text with --check.")
         return True
+    if read.adapter and read.adapter != read.path and read.compares != "translator":
+        tell_red("nothing was compared: an adapter elsewhere than in the model's folder.")
+        return True
     engine = engine_of(read.path) if read.compares == "speech" else "transformers"
     try:
         library(engine, f"comparing with {engine}", EXTRAS[engine])
+        if read.adapter and find_spec("peft") is None:
+            raise InputError("without peft, transformers leaves the adapter out: pip install peft.")
     except InputError as error:
         tell_red(f"nothing was compared: {error}")
         return True
@@ -152,7 +158,9 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     elif read.compares == "decoder":
         found = compare_decoder(pipeline, read.path, text)
     else:
-        found = compare_runs(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
+        found = compare_runs(
+            pipeline, OriginalEngine(pipeline, read.path, read.adapter), text, read.languages.target or None
+        )
     for line in found.report():
         tell(line)
     if not found.holds:

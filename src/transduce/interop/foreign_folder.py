@@ -115,6 +115,11 @@ class ForeignFolder:
                 found[name] = tensor.float() if tensor.is_floating_point() else tensor
         return ForeignTensors(self.path, self.adapter.merged(found) if self.adapter else found)
 
+    @property
+    def adapter_folder(self) -> Path | None:
+        """Of the adapter that is merged; None = there is none."""
+        return self.adapter.folder if self.adapter else None
+
     def notes(self) -> Iterator[str]:
         """What is to be told of the folder: an adapter, and files that nothing here reads."""
         if self.adapter:

@@ -65,6 +65,7 @@ class Imported:
 
     kind: of the format, for people. compares: what it is compared as with its original, as a translator, an encoder, a
         decoder or a recognizer of speech; "" = nothing here runs the original. notes: what is to be told.
+    adapter: the folder of an adapter that was merged; None = there was none.
     """
 
     file: ModelFile
@@ -73,6 +74,7 @@ class Imported:
     languages: Languages
     compares: Literal["translator", "encoder", "decoder", "speech", ""] = "translator"
     notes: tuple[str, ...] = ()
+    adapter: Path | None = None
 
 
 def read_foreign(
@@ -136,7 +138,14 @@ def read_foreign(
     asked = generation_settings(folder, columns.target.end, size, len(columns.target.opening), _positions(table))
     columns = columns.never_writing(asked.never, asked.never_first)
     file = model_file(table, weights, columns, languages, name, asked.search, provenance(path, kind, folder.adapter))
-    return Imported(file, f"Hugging Face {kind}", path, languages, notes=(*asked.notes, *folder.notes()))
+    return Imported(
+        file,
+        f"Hugging Face {kind}",
+        path,
+        languages,
+        notes=(*asked.notes, *folder.notes()),
+        adapter=folder.adapter_folder,
+    )
 
 
 def _folder(path: Path, base: Path | None) -> ForeignFolder:
@@ -171,7 +180,7 @@ def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Impo
         file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
     compares: Literal["encoder", "decoder"] = "encoder" if reads else "decoder"
     told = (*notes, *folder.notes())
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, told)
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, told, folder.adapter_folder)
 
 
 def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, name: str) -> Imported:

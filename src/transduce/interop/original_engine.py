@@ -39,6 +39,7 @@ class OriginalEngine:
     Args:
         pipeline: the converted model.
         folder: the original, a folder of Hugging Face.
+        adapter: a folder with an adapter of it; one in `folder` is found by transformers itself.
 
     Raises:
         InputError: transformers is not installed.
@@ -46,7 +47,7 @@ class OriginalEngine:
 
     name = "transformers"
 
-    def __init__(self, pipeline: "Pipeline", folder: Path) -> None:
+    def __init__(self, pipeline: "Pipeline", folder: Path, adapter: Path | None = None) -> None:
         transformers = library("transformers", "comparing with transformers", "huggingface")
         source, target = pipeline.task.columns["source"], pipeline.task.columns["target"]
         assert isinstance(source, Tokens) and isinstance(target, Tokens)
@@ -60,6 +61,8 @@ class OriginalEngine:
         self.model: nn.Module = transformers.AutoModelForSeq2SeqLM.from_pretrained(
             str(folder), dtype=torch.float32
         ).eval()
+        if adapter not in (None, folder):
+            self.model.load_adapter(str(adapter))  # type: ignore[operator]
 
     def translate(self, texts: Sequence[str], beams: int | None = None) -> list[EngineOutput]:
         """As `model.generate` does by default; a model of many languages is told which to write.
