@@ -163,9 +163,9 @@ def _tokenizer(folder: ForeignFolder, kind: str, size: int) -> Tokenizer:
 def further_tokens(folder: ForeignFolder) -> list[str]:
     """Special tokens that tokenizer_config.json names besides those of the vocabulary, such as codes of languages."""
     for key in ("extra_special_tokens", "additional_special_tokens"):
-        value = folder.tokenizer.get(key) or []
-        names = [each.get("content") if isinstance(each, dict) else each for each in value] if value else []
-        if names and isinstance(value, list):
+        value = folder.tokenizer.get(key)
+        if value and isinstance(value, list):
+            names: list[Any] = [each.get("content") if isinstance(each, dict) else each for each in value]
             if not all(isinstance(name, str) for name in names):
                 raise InputError(f"{folder.path / 'tokenizer_config.json'}: {key}: expected a list of tokens.")
             return names

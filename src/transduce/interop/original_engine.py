@@ -62,7 +62,7 @@ class OriginalEngine:
             str(folder), dtype=torch.float32
         ).eval()
         if adapter not in (None, folder):
-            self.model.load_adapter(str(adapter))  # type: ignore[operator]
+            self.model.load_adapter(str(adapter))
 
     def translate(self, texts: Sequence[str], beams: int | None = None) -> list[EngineOutput]:
         """As `model.generate` does by default; a model of many languages is told which to write.

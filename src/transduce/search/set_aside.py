@@ -86,7 +86,7 @@ class SetAside:
     def _keep(self, grown: Live, over_M: Tensor, penalty_M: Tensor, length: int) -> None:
         """Set hypotheses aside as if they had `length` tokens."""
         rule = self.settings.length
-        score_M = rule.normalised(self._counted(grown), float(length)) + penalty_M
+        score_M = self._counted(grown) / rule.divisor(float(length)) + penalty_M
         for place in over_M.nonzero()[:, 0].tolist():
             tokens, values = grown.tokens[place, 1:].tolist(), grown.values[place, 1:].tolist()
             made = hypothesis(tokens, values, tokens[-1] == self.end, rule)
