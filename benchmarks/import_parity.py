@@ -26,6 +26,7 @@ from records import save_measurement
 from transduce.core.model_file import save_model_file
 from transduce.core.padded import Padded
 from transduce.data.files import text_lines
+from transduce.interop.import_columns import M2M100_LANGUAGES
 from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.interop.original_engine import OriginalEngine
@@ -37,7 +38,7 @@ SIZES: dict[str, Sizes] = {
     "tiny": {"width": 32, "hidden": 64, "heads": 4, "layers": 2},
     "base": {"width": 512, "hidden": 2048, "heads": 8, "layers": 6},
 }
-SHORT = {"max_length_factor": 0.5, "max_length_offset": 8}
+SHORT = {"max_length_factor": 0.5, "max_length_offset": 8, "at_limit": "stop"}
 """A random model rarely ends by itself."""
 VOCABULARY = 2000
 FEW = 16  # lines whose logits are compared
@@ -151,7 +152,11 @@ def m2m_100(folder: Path, lines: Sequence[str], sizes: Sizes) -> Any:
     vocabulary = folder / "vocab.json"
     vocabulary.write_text(json.dumps({name: index for index, name in enumerate(names)}), encoding="utf-8")
     model_file = str(folder / "sentencepiece.bpe.model")
-    transformers.M2M100Tokenizer(str(vocabulary), model_file, src_lang="en", tgt_lang="fr").save_pretrained(str(folder))
+    codes = [f"__{code}__" for code in M2M100_LANGUAGES]
+    tokenizer = transformers.M2M100Tokenizer(
+        str(vocabulary), model_file, src_lang="en", tgt_lang="fr", additional_special_tokens=codes
+    )
+    tokenizer.save_pretrained(str(folder))
     config = transformers.M2M100Config(
         vocab_size=len(names) + 108, scale_embedding=True, activation_function="relu", **common(sizes)
     )

@@ -12,7 +12,7 @@ from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.pipeline.pipeline import Pipeline, load
 
-SHORT = {"max_length_factor": 0.5, "max_length_offset": 4, "min_length": 0}
+SHORT = {"max_length_factor": 0.5, "max_length_offset": 4, "min_length": 0, "at_limit": "stop"}
 
 
 def converted(folder: Path, **languages: str) -> Pipeline:
@@ -20,11 +20,13 @@ def converted(folder: Path, **languages: str) -> Pipeline:
     return converted_file(folder, **languages)
 
 
-def converted_file(theirs: Path, **languages: str) -> Pipeline:
-    """The same of a folder or a file."""
+def converted_file(theirs: Path, short: bool = True, **languages: str) -> Pipeline:
+    """The same of a folder or a file. short: False = it is searched as its settings say."""
     path = (theirs if theirs.is_dir() else theirs.parent) / "ours.safetensors"
     save_model_file(path, read_foreign(theirs, Languages(**languages), "ours").file)
     pipeline = load(path, device="cpu")
+    if not short:
+        return pipeline
     search = pipeline.recipe.search.model_copy(update=SHORT)
     pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
     return pipeline

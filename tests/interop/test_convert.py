@@ -57,14 +57,15 @@ def folder_of(tmp_path: Path) -> Path:
 
 def test_a_model_is_written_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     marian(folder := folder_of(tmp_path), tie_word_embeddings=False)
-    generation = {"num_beams": 4, "length_penalty": 0.6, "max_length": 512}
+    generation = {"num_beams": 4, "length_penalty": 0.6, "max_length": 40}
     (folder / "generation_config.json").write_text(json.dumps(generation), encoding="utf-8")
     lines, output = written(tmp_path / "lines", ["ba be", "", "ka le mo"]), tmp_path / "ours.safetensors"
     convert(folder, output, lines, source_language="en", target_language="fr")
     told = capsys.readouterr().err
     assert f"{output}: written, from Hugging Face marian." in told
     assert "transformers and Transduce on 2 lines" in told
-    assert "equal tokens     2 of 2" in told
+    assert "with a beam of 4, by default" in told and "with greedy search" in told
+    assert told.count("equal texts      2 of 2") == 2
     facts = describe(output)
     assert facts["provenance"]["converted"]["kind"] == "marian"
     assert str(tmp_path) not in json.dumps([facts["provenance"], facts["config"]])
@@ -113,7 +114,10 @@ def test_a_difference_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(typer.Exit) as left:
         convert(folder, tmp_path / "one.safetensors", lines)
     assert left.value.exit_code == 1
-    assert "1 of 2 outputs differ: the converted model does not say what the original says" in capsys.readouterr().err
+    said = (
+        "texts differ, 1 of 2 with greedy search, by default, 1 of 2 with a beam of 4: the converted model does not say"
+    )
+    assert said in capsys.readouterr().err
     assert (tmp_path / "one.safetensors").is_file()
     convert(folder, tmp_path / "two.safetensors", lines, allow_differences=True)
 

@@ -14,7 +14,7 @@ from forked import Run
 from random_models import SHORT, language_model, model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import save_model_file
-from transduce.interop.export_argos import ArgosEngine, export_argos
+from transduce.interop.export_argos import ArgosEngine, PackageFacts, export_argos
 from transduce.interop.model_card import Languages
 from transduce.interop.parity import Text, compare
 from two_vocabularies import translator_of_two
@@ -37,7 +37,7 @@ def test_a_package_says_what_the_model_says(tmp_path: Path) -> None:
     found = compare(pipeline, ArgosEngine(pipeline, package), Text("random", sentences(60)))
     assert found.holds, found.report()
     assert found.same_text == found.lines
-    assert [path.name for path in tmp_path.iterdir()] == [package.name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", package.name]
 
 
 def test_a_package_of_two_vocabularies_says_what_the_model_says(tmp_path: Path) -> None:
@@ -62,6 +62,30 @@ def test_a_package_has_one_folder_with_what_argos_reads(tmp_path: Path) -> None:
     assert (metadata["from_name"], metadata["to_name"]) == ("English", "Swahili")
     assert (metadata["from_code"], metadata["to_code"]) == ("en", "sw")
     assert config["add_source_eos"] is True
+
+
+def test_a_package_says_its_version_licence_and_links(tmp_path: Path) -> None:
+    facts = PackageFacts("1.2", "CC-BY-4.0", ("https://example.org/models/", "ipfs://abc"))
+    export_argos(random_translator(), tmp_path, SWAHILI)
+    package = export_argos(random_translator(), tmp_path, SWAHILI, facts)
+    assert package.name == "translate-en_sw-1_2.argosmodel"
+    links = [f"https://example.org/models/{package.name}", "ipfs://abc"]
+    with zipfile.ZipFile(package) as packed:
+        metadata = json.loads(packed.read("translate-en_sw-1_2/metadata.json"))
+        readme = packed.read("translate-en_sw-1_2/README.md").decode()
+    assert (metadata["package_version"], metadata["license"], metadata["links"]) == ("1.2", "CC-BY-4.0", links)
+    assert "Version: 1.2" in readme and "Licence: CC-BY-4.0" in readme and f"Link: {links[0]}" in readme
+    [entry] = json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))  # of the later one
+    assert entry == {**metadata, "code": "translate-en_sw"}
+    with pytest.raises(InputError) as raised:
+        export_argos(random_translator(), tmp_path, SWAHILI, PackageFacts("new", links=("example.org",)))
+    assert [each.partition(":")[0] for each in raised.value.problems] == ["Argos", "Argos"]
+
+
+def test_what_only_argos_takes_is_refused_elsewhere(run: Run, tmp_path: Path) -> None:
+    save_model_file(tmp_path / "model.safetensors", model_file(random_translator()))
+    done = run("export", tmp_path / "model.safetensors", "--to", "onnx", "--license", "MIT")
+    assert done.code == 2 and "go with --to argos" in done.err
 
 
 def test_equal_models_are_equal_packages(tmp_path: Path) -> None:
@@ -106,7 +130,7 @@ def test_argos_installs_both_directions_and_translates(run: Run, tmp_path: Path)
         save_model_file(paths[-1], model_file(pipeline))
     done = run("export", *paths, "--to", "argos", "--output", tmp_path / "packages")
     assert done.code == 0, done.err
-    packages = sorted(map(str, (tmp_path / "packages").iterdir()))
+    packages = sorted(map(str, (tmp_path / "packages").glob("*.argosmodel")))
     assert [Path(each).name for each in packages] == [
         "translate-en_sw-1_0.argosmodel",
         "translate-sw_en-1_0.argosmodel",

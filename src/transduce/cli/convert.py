@@ -1,5 +1,6 @@
 """`transduce convert MODEL OUTPUT`."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ EXTRAS = {"transformers": "huggingface", "ctranslate2": "ctranslate2"}
 if TYPE_CHECKING:
     from transduce.interop.imports import Imported
     from transduce.interop.model_card import Languages
-    from transduce.interop.parity import Parity, Text
+    from transduce.interop.parity import Text
 
 
 def convert(
@@ -59,6 +60,10 @@ def convert(
             "with a tab between in each line.",
         ),
     ] = False,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Of a folder with an adapter (LoRA) alone: the folder of the model that it changes."),
+    ] = None,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the converted model says something else.")
     ] = False,
@@ -70,10 +75,10 @@ def convert(
     Reads folders of Hugging Face with safetensors (Marian, BART, mBART, T5, mT5, M2M-100, NLLB, Pegasus; BERT,
     DistilBERT, RoBERTa, XLM-R, CamemBERT, ELECTRA; GPT-2, Llama, SmolLM, Mistral, Qwen2, Qwen3, Gemma; Whisper),
     folders of CTranslate2 with Whisper, Marian's .npz, and the .bin of Firefox and Bergamot. Both models read the lines
-    of --check in fp32: translators greedily, encoders for their labels or vectors, language models for the probability
-    of a line and its greedy continuation; for Whisper each line names a recording. If any output differs, this is told
-    and the exit code is 1; the model file stays. Other commands take such a folder as it is, and convert it into the
-    cache.
+    of --check in fp32: translators as each is run by default, greedily and with a beam; encoders for their labels or
+    vectors; language models for the probability of a line and its greedy continuation; for Whisper each line names a
+    recording. If any output differs, this is told and the exit code is 1; the model file stays. Other commands take
+    such a folder as it is, and convert it into the cache.
     """
     from transduce.cli.text import tell
     from transduce.core.model_file import save_model_file
@@ -84,7 +89,9 @@ def convert(
     _check(output, check, references)
     text = _text(check, references) if check else None
     languages = _languages(Languages(source_language, target_language), language, translate)
-    read = read_foreign(model, languages, output.stem, SentencePieceFiles(source_spm, target_spm, shortlist), pairs)
+    read = read_foreign(
+        model, languages, output.stem, SentencePieceFiles(source_spm, target_spm, shortlist), pairs, base
+    )
     save_model_file(output, read.file)
     for line in (f"written, from {read.kind}.", *read.notes):
         tell(f"{output}: {line}")
@@ -133,7 +140,7 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     from transduce.interop.decoder_parity import DecoderParity, compare_decoder
     from transduce.interop.encoder_parity import EncoderParity, compare_encoder
     from transduce.interop.original_engine import OriginalEngine
-    from transduce.interop.parity import compare
+    from transduce.interop.run_parity import RunParity, compare_runs
     from transduce.interop.speech_parity import SpeechParity, compare_speech, engine_of
     from transduce.pipeline.pipeline import load
 
@@ -143,14 +150,19 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     if text is None:
         tell_red("nothing was compared: name lines of text with --check.")
         return True
+    if read.adapter and read.adapter != read.path and read.compares != "translator":
+        tell_red("nothing was compared: an adapter elsewhere than in the model's folder.")
+        return True
     engine = engine_of(read.path) if read.compares == "speech" else "transformers"
     try:
         library(engine, f"comparing with {engine}", EXTRAS[engine])
+        if read.adapter and find_spec("peft") is None:
+            raise InputError("without peft, transformers leaves the adapter out: pip install peft.")
     except InputError as error:
         tell_red(f"nothing was compared: {error}")
         return True
     pipeline = load(output, device="cpu")
-    found: Parity | EncoderParity | DecoderParity | SpeechParity
+    found: RunParity | EncoderParity | DecoderParity | SpeechParity
     if read.compares == "speech":
         found = compare_speech(pipeline, read.path, text)
     elif read.compares == "encoder":
@@ -158,7 +170,9 @@ def _compared(read: "Imported", output: Path, text: "Text | None") -> bool:
     elif read.compares == "decoder":
         found = compare_decoder(pipeline, read.path, text)
     else:
-        found = compare(pipeline, OriginalEngine(pipeline, read.path), text, read.languages.target or None)
+        found = compare_runs(
+            pipeline, OriginalEngine(pipeline, read.path, read.adapter), text, read.languages.target or None
+        )
     for line in found.report():
         tell(line)
     if not found.holds:

@@ -1,7 +1,7 @@
 """`transduce export MODEL --to FORMAT`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -44,6 +44,14 @@ def export(
     target_language: Annotated[
         str, typer.Option(help="Code of the target language, such as sw. By default the recipe's.")
     ] = "",
+    package_version: Annotated[str, typer.Option(help="With --to argos: the version of the package.")] = "1.0",
+    license: Annotated[
+        str, typer.Option(help="With --to argos: the licence of the package, such as CC-BY-4.0.")
+    ] = "",
+    link: Annotated[
+        list[str] | None,
+        typer.Option(help="With --to argos: where the package can be fetched; a folder's link ends with a slash."),
+    ] = None,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Exit with 0 even if the exported model says something else.")
     ] = False,
@@ -64,13 +72,14 @@ def export(
 
     given = Languages(source_language, target_language)
     _check(model, to, check, references, given)
+    more = _package_facts(to, package_version, license, link or [])
     paths = [find_model_file(each) for each in model]
     folder = output or paths[0].with_name(f"{_name(paths[0])}-{to}")
     text = _text(check, references) if check else None
     pipelines = [load(path, trust_code=trust_code, device="cpu") for path in paths]
     with new_folder(folder) as staged:
         written = [
-            export_format(to).write(pipeline, staged, _languages(pipeline, given)).relative_to(staged)
+            export_format(to).write(pipeline, staged, _languages(pipeline, given), **more).relative_to(staged)
             for pipeline in pipelines
         ]
     tell(f"{folder}: written.")
@@ -96,6 +105,19 @@ def _check(models: list[Path], to: str, check: Path | None, references: Path | N
         problems.append("--source-language and --target-language: give one model, or say it in their recipes.")
     if problems:
         raise InputError(problems)
+
+
+def _package_facts(to: str, version: str, licence: str, links: list[str]) -> dict[str, Any]:
+    """What only packages for Argos say of themselves, as an argument of their export."""
+    from transduce.core.errors import InputError
+
+    if to == "argos":
+        from transduce.interop.export_argos import PackageFacts
+
+        return {"facts": PackageFacts(version, licence, tuple(links))}
+    if version != "1.0" or licence or links:
+        raise InputError(f"--package-version, --license and --link go with --to argos, not with --to {to}.")
+    return {}
 
 
 def _name(path: Path) -> str:

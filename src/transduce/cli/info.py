@@ -9,6 +9,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
+UNUSED = ("tokenizer", "batch", "training")  # sections of the recipe of a model that was converted
+
 
 def info(
     path: Annotated[Path, typer.Argument(help="A model file, or the directory of a finished run.")],
@@ -40,7 +42,10 @@ def _show(facts: dict[str, Any], tensors: bool) -> None:
     metrics = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in facts["metrics"].items()}
     if metrics:
         console.print(_table("Metrics", flat(metrics)))
-    for title, told in {"Config": facts["config"], "Provenance": facts["provenance"]}.items():
+    config = facts["config"]
+    if "converted" in facts["provenance"]:  # nothing here was learnt by these, and the tokenizers are shown above
+        config = {name: section for name, section in config.items() if name not in UNUSED}
+    for title, told in {"Config": config, "Provenance": facts["provenance"]}.items():
         if told:
             console.print(_table(title, {name: _in_a_line(each) for name, each in _readable(told).items()}))
     if tensors:

@@ -1,10 +1,13 @@
 """A package for Argos Translate and LibreTranslate: a zip with one folder, `translate-en_sw-1_0/`.
 
-    metadata.json        versions, codes and names of the languages
+    metadata.json        versions, codes and names of the languages; licence and links, where they are given
     model/               CTranslate2
     sentencepiece.model  our source tokenizer; Argos cuts texts, and joins outputs, with it
     minisbd/             where sentences end: rules, see `transduce.interop.sentence_rules`
-    README.md            scores with their signatures
+    README.md            version, licence, links, and scores with their signatures
+
+Beside the packages lies `index.json`, a list with an entry for each, as Argos Translate reads it from
+`ARGOS_PACKAGE_INDEX` and shows it to `argospm`.
 
 Argos splits texts into sentences by itself, with a model that it finds in the package, and otherwise fetches.
 """
@@ -14,10 +17,11 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transduce.core.atomic import writing
+from transduce.core.atomic import write_text, writing
 from transduce.core.errors import InputError
 from transduce.core.extras import library
 from transduce.core.languages import name_of
@@ -31,23 +35,53 @@ if TYPE_CHECKING:
     from transduce.pipeline.pipeline import Pipeline
 
 CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")  # as in BCP 47
-VERSION = "1.0"  # of the package
+PACKAGE_VERSION = re.compile(r"\d+(\.\d+){0,3}")
+INDEX = "index.json"
 ARGOS_VERSION = "1.9.0"  # the least that reads it
 TIME = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal models are equal packages
 
 
-def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Path:
-    """Writes the package into `folder`, which exists, and returns its path.
+@dataclass(frozen=True)
+class PackageFacts:
+    """What people who install a package should know of it.
+
+    version: numbers between points. licence: a name, such as CC-BY-4.0; "" = nobody said.
+    links: where the package can be fetched; one that ends with a slash is a folder, which gets the package's name.
+    """
+
+    version: str = "1.0"
+    licence: str = ""
+    links: tuple[str, ...] = ()
+
+    def problems(self) -> list[str]:
+        """What is wrong with them."""
+        found = [f"Argos: {link!r:.80} is no link: expected https://.." for link in self.links if "://" not in link]
+        if not PACKAGE_VERSION.fullmatch(self.version):
+            found.append(
+                f"Argos: --package-version {self.version!r:.80}: expected numbers between points, such as 1.2."
+            )
+        return found
+
+    def links_of(self, name: str) -> list[str]:
+        """Of a package of this name."""
+        return [f"{link}{name}" if link.endswith("/") else link for link in self.links]
+
+
+FIRST = PackageFacts()
+
+
+def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages, facts: PackageFacts = FIRST) -> Path:
+    """Writes the package into `folder`, which exists, adds it to the folder's index, and returns its path.
 
     Raises:
         InputError: the recipe does not say which languages these are; SentencePiece or CTranslate2 cannot do what the
             model does; a library is missing. All at once.
     """
     library("sentencepiece", "exporting to Argos", "argos")
-    problems: list[str] = []
+    problems: list[str] = facts.problems()
     problems += _missing(languages)
     cutting = _cutting(pipeline, problems)
-    root = f"translate-{languages.source}_{languages.target}-{VERSION.replace('.', '_')}"
+    root = f"translate-{languages.source}_{languages.target}-{facts.version.replace('.', '_')}"
     with tempfile.TemporaryDirectory(dir=folder) as staged:
         model = Path(staged) / "model"
         model.mkdir()
@@ -57,14 +91,16 @@ def export_argos(pipeline: "Pipeline", folder: Path, languages: Languages) -> Pa
             problems += error.problems
         if problems:
             raise InputError(problems)
+        package = folder / f"{root}.argosmodel"
+        metadata = _metadata(languages, facts, package.name)
         contents = {
-            "metadata.json": json.dumps(_metadata(languages), indent=2, ensure_ascii=False).encode(),
+            "metadata.json": json.dumps(metadata, indent=2, ensure_ascii=False).encode(),
             "sentencepiece.model": cutting,
             "minisbd/sentences.onnx": sentence_rules(languages.source),
-            "README.md": model_card(pipeline, languages).encode(),
+            "README.md": _readme(pipeline, languages, facts, package.name).encode(),
         }
-        package = folder / f"{root}.argosmodel"
         _write_zip(package, root, contents, sorted(model.iterdir()))
+    _add_to_index(folder / INDEX, metadata)
     return package
 
 
@@ -87,16 +123,33 @@ def _cutting(pipeline: "Pipeline", problems: list[str]) -> bytes:
         return b""
 
 
-def _metadata(languages: Languages) -> dict[str, Any]:
+def _metadata(languages: Languages, facts: PackageFacts, name: str) -> dict[str, Any]:
+    links = facts.links_of(name)
     return {
-        "package_version": VERSION,
+        "package_version": facts.version,
         "argos_version": ARGOS_VERSION,
         "from_code": languages.source,
         "from_name": name_of(languages.source),
         "to_code": languages.target,
         "to_name": name_of(languages.target),
         "type": "translate",
+        **({"license": facts.licence} if facts.licence else {}),
+        **({"links": links} if links else {}),
     }
+
+
+def _readme(pipeline: "Pipeline", languages: Languages, facts: PackageFacts, name: str) -> str:
+    """The model card, with what concerns the package."""
+    rows = [("Version", facts.version), ("Licence", facts.licence), *(("Link", link) for link in facts.links_of(name))]
+    return model_card(pipeline, languages) + "".join(f"\n{title}: {value}\n" for title, value in rows if value)
+
+
+def _add_to_index(path: Path, metadata: dict[str, Any]) -> None:
+    """Puts a package in the place of an earlier one of the same languages."""
+    entry = {"links": [], **metadata, "code": f"translate-{metadata['from_code']}_{metadata['to_code']}"}
+    others = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    entries = [*(each for each in others if each["code"] != entry["code"]), entry]
+    write_text(path, json.dumps(sorted(entries, key=lambda each: each["code"]), indent=2, ensure_ascii=False) + "\n")
 
 
 def _write_zip(path: Path, root: str, contents: dict[str, bytes], files: Sequence[Path]) -> None:

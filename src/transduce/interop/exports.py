@@ -1,7 +1,7 @@
 """The formats that models are exported to, by file name: `onnx` is the class `ExportOnnx` of `export_onnx.py`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from transduce.core.registry import known, resolve
 
@@ -17,8 +17,10 @@ class Export(Protocol):
     """How a format is written, and what runs the result. A class with these needs no instance."""
 
     @staticmethod
-    def write(pipeline: "Pipeline", folder: Path, languages: "Languages") -> Path:
+    def write(pipeline: "Pipeline", folder: Path, languages: "Languages", **more: Any) -> Path:
         """The model into a folder that exists; returns what is to be run there.
+
+        more: what only this format takes.
 
         Raises:
             InputError: this model cannot be written so.

@@ -4,6 +4,7 @@ Everything that a file says of sizes is checked before memory is taken: JSON is 
 with its file, and a number of layers with the number of tensors.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,28 @@ import torch
 from torch import Tensor
 
 from transduce.core.errors import InputError
-from transduce.core.printable import PROBLEMS
+from transduce.core.printable import PROBLEMS, listed
 from transduce.core.tensor_file import read_header, read_tensors
+from transduce.interop.adapters import Adapter
 from transduce.interop.ctranslate2_weights import ctranslate2_specification
 from transduce.interop.import_tokenizer import json_of
 
+GENERATION = "generation_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 TO_SAFETENSORS = (
     "python -c \"from transformers import AutoModelForSeq2SeqLM as M; M.from_pretrained('{folder}')"
     ".save_pretrained('{folder}-safetensors')\""
 )
+OF_ADAPTERS = re.compile(r"adapter_config\.json|adapter_model\.safetensors|README.*|LICENSE.*|\..*")
+UNDERSTOOD = re.compile(
+    OF_ADAPTERS.pattern
+    + r"|(generation_|tokenizer_|preprocessor_|processor_)?config\.json|tokenizer\.json|config_sentence_"
+    r"transformers\.json|sentence_bert_config\.json|modules\.json|special_tokens_map\.json|added_tokens\.json|normalizer\.json"
+    r"|model(-\d+-of-\d+)?\.safetensors(\.index\.json)?|(target_)?vocab\.(json|txt)|merges\.txt|chat_template\.\w+"
+    r"|(source|target|spiece|sentencepiece(\.bpe)?|spm)\.(spm|model)|1_Pooling/|2_Normalize/|NOTICE.*|USE_POLICY.*"
+)
+"""Names of files and folders that are read, that repeat what is read, or that are for people."""
 MOST = 100_000_000  # bytes of an index of tensors
 FP32 = 4  # bytes a weight
 
@@ -31,14 +43,22 @@ FP32 = 4  # bytes a weight
 class ForeignFolder:
     """The settings of a model of Hugging Face; its tensors are read by `tensors`.
 
+    An adapter beside the model is merged, as transformers does where peft is installed.
+
+    Args:
+        adapter: a folder with an adapter of this model; None = there is none elsewhere.
+
     Raises:
-        InputError: the folder has no `config.json`, or no safetensors file.
+        InputError: the folder has no `config.json`, or no safetensors file; the adapter cannot be merged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, adapter: Path | None = None) -> None:
         self.path = path
+        adapter = adapter or (path if Adapter.lies_in(path) else None)
+        self.adapter = Adapter(adapter) if adapter else None
         self.config = self._table("config.json")
-        self.generation = self._table("generation_config.json") if (path / "generation_config.json").is_file() else {}
+        self.has_generation = (path / GENERATION).is_file()
+        self.generation = self._table(GENERATION) if self.has_generation else {}
         self.tokenizer = self._table("tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
         self.files = list(self._weight_files())
 
@@ -69,9 +89,16 @@ class ForeignFolder:
         value = self.generation.get(key)
         return self.config.get(key) if value is None else value
 
-    def token(self, key: str) -> int | None:
-        """The id in a setting of generation; of several the first. Raises InputError where it is no id."""
-        value = self.generated(key)
+    def generation_setting(self, key: str) -> Any:
+        """The same as transformers reads it: of `config.json` only where there is no `generation_config.json`."""
+        return (self.generation if self.has_generation else self.config).get(key)
+
+    def token(self, key: str, strict: bool = False) -> int | None:
+        """The id in a setting of generation; of several the first. Raises InputError where it is no id.
+
+        strict: read as by `generation_setting`.
+        """
+        value = self.generation_setting(key) if strict else self.generated(key)
         value = value[0] if isinstance(value, list) and value else value
         if value is None:
             return None
@@ -86,7 +113,23 @@ class ForeignFolder:
         for file in self.files:
             for name, tensor in read_tensors(file, verify=False)[0].items():
                 found[name] = tensor.float() if tensor.is_floating_point() else tensor
-        return ForeignTensors(self.path, found)
+        return ForeignTensors(self.path, self.adapter.merged(found) if self.adapter else found)
+
+    @property
+    def adapter_folder(self) -> Path | None:
+        """Of the adapter that is merged; None = there is none."""
+        return self.adapter.folder if self.adapter else None
+
+    def notes(self) -> Iterator[str]:
+        """What is to be told of the folder: an adapter, and files that nothing here reads."""
+        if self.adapter:
+            yield f"the adapter in {self.adapter.folder.name} was merged into the weights."
+        for folder in dict.fromkeys([self.path, *([self.adapter.folder] if self.adapter else [])]):
+            names = sorted(each.name + "/" * each.is_dir() for each in folder.iterdir())
+            own = folder != self.path
+            left = [name for name in names if not (OF_ADAPTERS if own else UNDERSTOOD).fullmatch(name)]
+            if left:
+                yield f"not read in {folder.name}: {listed(left)}."
 
     def _table(self, name: str) -> dict[str, Any]:
         table = json_of(self.path / name, MOST)

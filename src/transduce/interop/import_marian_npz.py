@@ -313,7 +313,7 @@ def _columns(path: Path, pieces: SentencePieceFiles, weights: Weights) -> Column
     if problems:
         raise InputError(problems)
     numbered = [{**table, "<pad>": size - 1} for table, size in zip(tables, sizes, strict=True)]
-    return marian_columns(source, target, numbered[0], numbered[1], sizes[1], None)
+    return marian_columns(source, target, numbered[0], numbered[1], (sizes[0], sizes[1]), None)
 
 
 def _beside(path: Path, patterns: tuple[str, ...]) -> Path | None:

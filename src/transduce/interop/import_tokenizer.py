@@ -57,9 +57,23 @@ def json_of(path: Path, largest: int = 1_000_000) -> Any:
         raise InputError(f"{path}: not JSON: {error}.") from error
 
 
-def tokenizer_file(path: Path, size: int) -> Tokenizer:
-    """A `tokenizer.json`, for an embedding of `size` rows. Raises InputError where it cannot be used."""
-    return filled(Tokenizer.from_json(bounded_text(path, LARGEST), str(path)), size, path.name)
+def tokenizer_file(path: Path, size: int, further: Sequence[str] = ()) -> Tokenizer:
+    """A `tokenizer.json`, for an embedding of `size` rows.
+
+    further: special tokens that get the next ids, where it lacks them, as transformers gives them when it reads one.
+
+    Raises:
+        InputError: it cannot be used.
+    """
+    text = bounded_text(path, LARGEST)
+    tokenizer = Tokenizer.from_json(text, str(path))
+    new = [name for name in dict.fromkeys(further) if tokenizer._inner.token_to_id(name) is None]
+    if new and tokenizer.size + len(new) <= size:
+        table = json.loads(text)
+        added = [_added(tokenizer.size + place, name, True) for place, name in enumerate(new)]
+        table["added_tokens"] = [*(table.get("added_tokens") or []), *added]
+        tokenizer = Tokenizer.from_json(json.dumps(table, ensure_ascii=False), str(path))
+    return filled(tokenizer, size, path.name)
 
 
 def filled(tokenizer: Tokenizer, size: int, name: str) -> Tokenizer:

@@ -4,7 +4,7 @@ Shapes: V vocabulary, D model width.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,9 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import ModelFile, refuse_url
 from transduce.core.registry import suggest
 from transduce.data.columns.tokens import Tokens
+from transduce.interop.adapters import Adapter
 from transduce.interop.foreign_folder import ForeignFolder
+from transduce.interop.generation_settings import generation_settings
 from transduce.interop.import_bart import Weights, output_name, read_bart
 from transduce.interop.import_columns import ColumnPair, columns_of
 from transduce.interop.import_decoder import FAMILIES as DECODERS
@@ -64,6 +66,7 @@ class Imported:
 
     kind: of the format, for people. compares: what it is compared as with its original, as a translator, an encoder, a
         decoder or a recognizer of speech; "" = nothing here runs the original. notes: what is to be told.
+    adapter: the folder of an adapter that was merged; None = there was none.
     """
 
     file: ModelFile
@@ -72,10 +75,16 @@ class Imported:
     languages: Languages
     compares: Literal["translator", "encoder", "decoder", "speech", ""] = "translator"
     notes: tuple[str, ...] = ()
+    adapter: Path | None = None
 
 
 def read_foreign(
-    path: Path, languages: Languages, name: str, pieces: SentencePieceFiles = NO_FILES, pairs: bool = False
+    path: Path,
+    languages: Languages,
+    name: str,
+    pieces: SentencePieceFiles = NO_FILES,
+    pairs: bool = False,
+    base: Path | None = None,
 ) -> Imported:
     """The model at `path`: a folder of Hugging Face, one of CTranslate2 with Whisper, or Marian's `.npz`.
 
@@ -85,6 +94,7 @@ def read_foreign(
         name: of the recipe that is written into the file.
         pieces: of an `.npz` or `.bin`, the files of its tokenizers, where they are not beside it.
         pairs: of a classifier, that it reads pairs of texts.
+        base: of a folder that has only an adapter, the model that it changes; None = as the adapter says.
 
     Raises:
         InputError: there is none, or it is none that can be read; all problems are told at once.
@@ -102,7 +112,8 @@ def read_foreign(
         raise InputError(_no_folder(path))
     if is_whisper_ctranslate2(path):
         return _whisper(path, None, languages, name)
-    folder = ForeignFolder(path)
+    folder = _folder(path, base)
+    path = folder.path
     kind, known = folder.get("model_type", str), [*KINDS, *ENCODERS, *DECODERS, "whisper"]
     if kind not in known:
         raise InputError(
@@ -117,9 +128,36 @@ def read_foreign(
         return _whisper(path, folder, languages, name)
     with _shapes_told(path):
         table, weights = KINDS[kind](folder)
-    columns = columns_of(folder, kind, weights["target_embedding.weight"].shape[0], languages)
-    file = model_file(table, weights, columns, languages, name, searched(folder), provenance(path, kind))
-    return Imported(file, f"Hugging Face {kind}", path, languages)
+    size = len(weights["target_embedding.weight"])
+    sizes = len(weights.get("source_embedding.weight", weights["target_embedding.weight"])), size
+    columns = columns_of(folder, kind, sizes, languages)
+    asked = generation_settings(folder, columns.target.end, size, len(columns.target.opening), _positions(table))
+    columns = columns.never_writing(asked.never, asked.never_first)
+    file = model_file(table, weights, columns, languages, name, asked.search, provenance(path, kind, folder.adapter))
+    return Imported(
+        file,
+        f"Hugging Face {kind}",
+        path,
+        languages,
+        notes=(*asked.notes, *folder.notes()),
+        adapter=folder.adapter_folder,
+    )
+
+
+def _folder(path: Path, base: Path | None) -> ForeignFolder:
+    """A model's, or an adapter's with the model that it changes."""
+    if not Adapter.lies_in(path) or (path / "config.json").is_file():
+        if base is not None:
+            raise InputError(f"{path}: --base is for a folder that has only an adapter, which this has not.")
+        return ForeignFolder(path)
+    found = base or Adapter(path).base
+    if found is None:
+        named = Adapter(path).settings.get("base_model_name_or_path")
+        raise InputError(
+            f"{path}: this is an adapter alone, of the model {named!r:.200}, which is no folder here. Name the model's "
+            f"folder: transduce convert {path} OUTPUT --base FOLDER"
+        )
+    return ForeignFolder(found, path)
 
 
 def _marian_file(path: Path, pieces: SentencePieceFiles, languages: Languages, name: str) -> Imported:
@@ -143,11 +181,12 @@ def _shapes_told(path: Path) -> Iterator[None]:
 
 def _one_sided(folder: ForeignFolder, kind: str, name: str, pairs: bool) -> Imported:
     """An encoder or a decoder."""
-    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind)
+    reads, origin = kind in ENCODERS, partial(provenance, folder.path, kind, folder.adapter)
     with _shapes_told(folder.path):
         file, notes = read_encoder(folder, name, origin, pairs) if reads else read_decoder(folder, name, origin)
     compares: Literal["encoder", "decoder"] = "encoder" if reads else "decoder"
-    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, tuple(notes))
+    told = (*notes, *folder.notes())
+    return Imported(file, f"Hugging Face {kind}", folder.path, Languages("", ""), compares, told, folder.adapter_folder)
 
 
 def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, name: str) -> Imported:
@@ -159,7 +198,8 @@ def _whisper(path: Path, folder: ForeignFolder | None, languages: Languages, nam
             if folder is None
             else read_whisper(folder, languages, name, origin)
         )
-    return Imported(file, f"{by} whisper", path, languages, "speech", tuple(notes))
+    told = (*notes, *(folder.notes() if folder else ()))
+    return Imported(file, f"{by} whisper", path, languages, "speech", told)
 
 
 def _no_folder(path: Path) -> str:
@@ -198,7 +238,7 @@ def model_file(
     target = _forbidden_by_search(weights, f"{output_name(table)}.bias", columns.target)
     if columns.further:
         table = with_further(table, weights, columns.further, columns.unknown)
-    longest, limits = _limits(table)
+    longest, limits = _limits(table, search)
     joint = columns.source.tokenizer.equals(target.tokenizer)
     recipe = {
         "name": name,
@@ -231,32 +271,31 @@ def _forbidden_by_search(weights: Weights, bias: str, target: Tokens) -> Tokens:
     return replace(target, never=tuple(target.tokens(sorted(ids))))
 
 
-def _limits(table: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def _positions(table: Mapping[str, Any]) -> int | None:
+    """How many positions source and target have; None = any number."""
+    return table["max_length"] if table.get("positions") == "learned" else None
+
+
+def _limits(table: Mapping[str, Any], search: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """The longest source that is read in one piece, and keys of search by which outputs stay within the positions."""
-    if table.get("positions") != "learned":
+    if (positions := _positions(table)) is None:
         return LONGEST, {}
-    positions = max(2, table["max_length"] - AROUND)
+    positions = max(2, positions - AROUND)
+    if "max_length_offset" in search:
+        return min(LONGEST, positions), {}
     offset = min(DEFAULTS["max_length_offset"], positions // 2)
     longest = int((positions - offset) / DEFAULTS["max_length_factor"])
     return max(1, min(LONGEST, longest)), {"max_length_offset": offset}
 
 
-def searched(folder: ForeignFolder) -> dict[str, Any]:
-    """The [search] section that says what the settings of generation say."""
-    given: dict[str, Any] = {}
-    beams, power, repeats = (folder.generated(key) for key in ("num_beams", "length_penalty", "no_repeat_ngram_size"))
-    if type(beams) is int and beams >= 1:
-        given |= {"method": "beam", "beam": min(beams, 100)} if beams > 1 else {"method": "greedy"}
-    if isinstance(power, int | float) and not isinstance(power, bool) and 0 <= power <= 10:
-        given |= {"length_rule": "power", "alpha": float(power)}
-    if type(repeats) is int and repeats >= 1:
-        given["no_repeat_ngram"] = repeats
-    return given
-
-
-def provenance(path: Path, kind: str) -> dict[str, Any]:
+def provenance(path: Path, kind: str, adapter: Adapter | None = None) -> dict[str, Any]:
     """What the file came from, without a path."""
-    files = sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
+    folders = dict.fromkeys([path, *([adapter.folder] if adapter else [])])
+    files = [
+        file
+        for folder in folders
+        for file in (sorted(each for each in folder.iterdir() if each.is_file()) if folder.is_dir() else [folder])
+    ]
     hashes = {file.name: _sha256(file) for file in files if file.suffix in HASHED}
     return {"converted": {"kind": kind, "files": hashes, "transduce": __version__}}
 

@@ -3,6 +3,7 @@
 Shapes: B batch, T positions, V vocabulary.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class OriginalEngine:
     Args:
         pipeline: the converted model.
         folder: the original, a folder of Hugging Face.
+        adapter: a folder with an adapter of it; one in `folder` is found by transformers itself.
 
     Raises:
         InputError: transformers is not installed.
@@ -45,7 +47,7 @@ class OriginalEngine:
 
     name = "transformers"
 
-    def __init__(self, pipeline: "Pipeline", folder: Path) -> None:
+    def __init__(self, pipeline: "Pipeline", folder: Path, adapter: Path | None = None) -> None:
         transformers = library("transformers", "comparing with transformers", "huggingface")
         source, target = pipeline.task.columns["source"], pipeline.task.columns["target"]
         assert isinstance(source, Tokens) and isinstance(target, Tokens)
@@ -59,6 +61,43 @@ class OriginalEngine:
         self.model: nn.Module = transformers.AutoModelForSeq2SeqLM.from_pretrained(
             str(folder), dtype=torch.float32
         ).eval()
+        if adapter not in (None, folder):
+            self.model.load_adapter(str(adapter))
+
+    def translate(self, texts: Sequence[str], beams: int | None = None) -> list[EngineOutput]:
+        """As `model.generate` does by default; a model of many languages is told which to write.
+
+        Where generation_config.json leaves out the start, the end or padding, it is given, as nothing goes without.
+
+        beams: in the place of the model's own number.
+        """
+        asked: dict[str, Any] = {"num_return_sequences": 1}
+        asked |= {} if beams is None else {"num_beams": beams, "do_sample": False}
+        if hasattr(self.tokenizer, "tgt_lang"):
+            asked["decoder_start_token_id"] = self.target.start
+            if self.target.opening:
+                asked["forced_bos_token_id"] = self.target.opening[0]
+        settings: Any = self.model.generation_config
+        needed = {"decoder_start_token_id": self.target.start, "eos_token_id": self.target.end}
+        needed["pad_token_id"] = self.target.tokenizer.pad
+        asked |= {key: token for key, token in needed.items() if getattr(settings, key) is None}
+        return in_batches(texts, lambda batch: self._generated(batch, asked), BATCH)
+
+    @torch.inference_mode()
+    def _generated(self, texts: list[str], asked: dict[str, Any]) -> Iterator[EngineOutput]:
+        generate: Any = self.model.generate
+        read = self.tokenizer(texts, return_tensors="pt", padding=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about defaults, which `convert` tells in its own words
+            written = generate(**read, **asked)
+        for ids in written.tolist():
+            text = self.tokenizer.decode(ids, skip_special_tokens=True)
+            yield EngineOutput(tuple(self.target.tokens(self._until_end(ids[1:]))), text, None)
+
+    def _until_end(self, ids: list[int]) -> list[int]:
+        """Without the padding behind shorter outputs of a batch, and what the model itself wrote of it."""
+        ids = ids[: ids.index(self.target.end)] if self.target.end in ids else ids
+        return [index for index in ids if index != self.target.tokenizer.pad]
 
     def greedy(self, texts: Sequence[str], longest: int) -> list[EngineOutput]:
         return in_batches(texts, lambda batch: self._batch(batch, longest), BATCH)

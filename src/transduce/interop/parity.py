@@ -72,6 +72,7 @@ PLAIN: dict[str, Any] = {
     "ctc_weight": 0.0,
     "shortlist": None,
     "nbest": 1,
+    "at_limit": "stop",
 }
 """Search as every engine has it."""
 
@@ -186,21 +187,13 @@ def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | No
     Raises:
         InputError: no line can be compared; not as many references as lines.
     """
-    if text.references is not None and len(text.references) != len(text.lines):
-        raise InputError(
-            f"{text.name}: {len(text.lines):,} lines and {len(text.references):,} references: line n must answer "
-            "line n."
-        )
-    kept = _comparable(pipeline, text)
-    if not kept:
-        raise InputError(f"{text.name}: none of its {len(text.lines):,} lines can be compared: empty, or too long.")
+    kept = comparable(pipeline, text)
     sources = [text.lines[place] for place in kept]
     longest = _longest(pipeline, sources)
-    ours, our_seconds = _timed(lambda lines: _ours(pipeline, lines, longest), sources)
-    theirs, their_seconds = _timed(lambda lines: engine.greedy(lines, longest), sources)
+    ours, our_seconds = timed(lambda lines: _ours(pipeline, lines, longest), sources)
+    theirs, their_seconds = timed(lambda lines: engine.greedy(lines, longest), sources)
     unequal = [row for row, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one.tokens != other.tokens]
     margins = [margin(pipeline, sources[row], ours[row].tokens, theirs[row].tokens) for row in unequal[:MOST_MARGINS]]
-    references = None if text.references is None else [text.references[place] for place in kept]
     return Parity(
         engine.name,
         text.name,
@@ -208,10 +201,10 @@ def compare(pipeline: "Pipeline", engine: Engine, text: Text, language: str | No
         len(text.lines) - len(kept),
         len(kept) - len(unequal),
         sum(one.text == other.text for one, other in zip(ours, theirs, strict=True)),
-        _difference(unequal[0], kept, sources, ours, theirs) if unequal else None,
+        first_difference(unequal[0], kept, sources, ours, theirs) if unequal else None,
         max(margins, default=None),
         _log_probability_difference(ours, theirs),
-        _bleu(ours, theirs, references, language),
+        bleu_of_both(ours, theirs, text, kept, language),
         (len(kept) / our_seconds, len(kept) / their_seconds),
     )
 
@@ -226,10 +219,22 @@ def in_batches(
     return [found[place] for place in range(len(items))]
 
 
-def _comparable(pipeline: "Pipeline", text: Text) -> list[int]:
-    """The places of lines that are read whole and not empty."""
+def comparable(pipeline: "Pipeline", text: Text) -> list[int]:
+    """The places of lines that are read whole and not empty.
+
+    Raises:
+        InputError: there is none; not as many references as lines.
+    """
+    if text.references is not None and len(text.references) != len(text.lines):
+        raise InputError(
+            f"{text.name}: {len(text.lines):,} lines and {len(text.references):,} references: line n must answer "
+            "line n."
+        )
     lengths = map(len, pipeline.task.tokenizers["source"].encode(text.lines))
-    return [place for place, length in enumerate(lengths) if 0 < length <= pipeline.task.max_source_length]
+    kept = [place for place, length in enumerate(lengths) if 0 < length <= pipeline.task.max_source_length]
+    if not kept:
+        raise InputError(f"{text.name}: none of its {len(text.lines):,} lines can be compared: empty, or too long.")
+    return kept
 
 
 def _longest(pipeline: "Pipeline", sources: Sequence[str]) -> int:
@@ -245,7 +250,7 @@ def _ours(pipeline: "Pipeline", sources: Sequence[str], longest: int) -> list[En
     return [EngineOutput(each.tokens, each.text, each.log_probability) for each in found]
 
 
-def _timed(translate: Any, sources: Sequence[str]) -> tuple[list[EngineOutput], float]:
+def timed(translate: Any, sources: Sequence[str]) -> tuple[list[EngineOutput], float]:
     """Outputs, and the seconds they took once all is warm."""
     translate(sources[:WARM_UP])
     began = time.perf_counter()
@@ -253,9 +258,10 @@ def _timed(translate: Any, sources: Sequence[str]) -> tuple[list[EngineOutput], 
     return outputs, max(time.perf_counter() - began, 1e-9)
 
 
-def _difference(
+def first_difference(
     row: int, kept: Sequence[int], sources: Sequence[str], ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput]
 ) -> FirstDifference:
+    """What is shown of the outputs of a row: their texts, or their tokens where the texts are equal."""
     shown = [each[row].text for each in (ours, theirs)]
     if shown[0] == shown[1]:
         shown = [" ".join(each[row].tokens) for each in (ours, theirs)]
@@ -273,11 +279,13 @@ def _log_probability_difference(
     return (max(found), sum(found) / len(found)) if found else None
 
 
-def _bleu(
-    ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput], references: list[str] | None, language: str | None
+def bleu_of_both(
+    ours: Sequence[EngineOutput], theirs: Sequence[EngineOutput], text: Text, kept: Sequence[int], language: str | None
 ) -> tuple[Score, Score] | None:
-    if references is None:
+    """Of ours and of theirs; None = there are no references."""
+    if text.references is None:
         return None
+    references = [text.references[place] for place in kept]
     one, other = (evaluate(["bleu"], [each.text for each in side], references, language)[0] for side in (ours, theirs))
     return one, other
 

@@ -39,6 +39,7 @@ ROUND = 64  # on a CPU in bf16 rows come in multiples of this: oneDNN makes a pr
 CHUNK = 64  # rows at a time: 64 x 8,000 fp32 logits stay in the processor's cache
 
 
+IMPOSSIBLE = -5e8  # a logit below this says never
 IGNORED = -1  # the target of a position that is not predicted, such as padding
 
 
@@ -46,6 +47,9 @@ def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, smoothing: float
     """The sum over N of the label-smoothed cross-entropy (Szegedy et al. 2016, section 7), a scalar in nats.
 
         loss = -(1 - e) log p(y) - e / V * sum_v log p(v)
+
+    Words whose logits are below `IMPOSSIBLE` get no share of e, and V does not count them: a model that can never say a
+    word, by a bias of -1e9, is not to be taught to.
 
     It is computed in fp32 for any dtype of the logits. Its backward can run only once.
 
@@ -96,14 +100,16 @@ def _loss_and_gradient(logits_NV: Tensor, target_N1: Tensor, smoothing: float) -
     """The loss of these rows, summed, and its gradient (N, V)."""
     real_N1 = target_N1 != IGNORED
     target_N1 = target_N1.clamp(min=0)
+    possible_NV = logits_NV > IMPOSSIBLE
+    possible_N1 = possible_NV.sum(1, keepdim=True)
     highest_N1 = logits_NV.amax(1, keepdim=True)
     shifted_NV = logits_NV - highest_N1
     right_N1 = shifted_NV.gather(1, target_N1)
-    mean_N1 = shifted_NV.mean(1, keepdim=True)
+    mean_N1 = shifted_NV.where(possible_NV, 0.0).sum(1, keepdim=True) / possible_N1
     probability_NV = shifted_NV.exp_()
     mass_N1 = probability_NV.sum(1, keepdim=True)
     loss_N1 = mass_N1.log() - (1 - smoothing) * right_N1 - smoothing * mean_N1
-    gradient_NV = probability_NV.div_(mass_N1).sub_(smoothing / logits_NV.shape[1])
+    gradient_NV = probability_NV.div_(mass_N1).sub_(possible_NV * (smoothing / possible_N1))
     gradient_NV.scatter_add_(1, target_N1, torch.full_like(right_N1, smoothing - 1))
     return (loss_N1 * real_N1).sum(dtype=torch.float64), gradient_NV.mul_(real_N1)
 

@@ -1,8 +1,9 @@
 """Beam search: at each step, keep the most likely continuations of a sentence's live hypotheses.
 
 A finished hypothesis keeps its slot: a sentence whose beam of K contains F finished hypotheses continues with K - F
-(Sutskever et al. 2014, section 3.2). Finished hypotheses leave the model's batch, so the work shrinks as sentences
-finish. The model's tensors stay on its device. The bookkeeping, a few numbers per hypothesis, uses float64 on the CPU.
+(Sutskever et al. 2014, section 3.2). With other settings of `stopping`, see `transduce.search.set_aside`. Finished
+hypotheses leave the model's batch, so the work shrinks as sentences finish. The model's tensors stay on its device. The
+bookkeeping, a few numbers per hypothesis, uses float64 on the CPU.
 
 Shapes: B sentences, G groups of slots, N live hypotheses of all sentences, C most likely continuations of each (at most
     K
@@ -17,6 +18,7 @@ from transduce.search.batch_request import BatchRequest, reordered
 from transduce.search.beam_selection import Live, Offered, Taken, add_banks, in_groups, likeliest
 from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.request import Step
+from transduce.search.set_aside import SetAside
 from transduce.search.settings import Search
 from transduce.search.topk import top
 
@@ -26,14 +28,14 @@ def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     started = batch.begin()
     if (found := fused_search.search(batch, settings, settings.beam, started[0])) is not None:
         return [rank(each, settings.nbest) for each in found]
-    live, finished = beginnings(batch, settings), FinishedHypotheses(batch, settings)
+    live, finished = beginnings(batch, settings), _finished(batch, settings)
     memory, state = (reordered(tree, live.sentence, batch.rows, batch.device) for tree in started)
     for time in range(max(batch.limits)):
         if len(live.sentence) == 0:
             break
         log_probabilities_NV, state = batch.step(live.tokens[:, -1], memory, state, time)
-        offered = _offered(batch, settings, live, log_probabilities_NV)
-        parent_M, column_M, slot_M = _taken(live, offered, finished.slots_BG, settings)
+        offered = _offered(batch, finished.offers, live, log_probabilities_NV)
+        parent_M, column_M, slot_M = finished.take(live, offered)
         token_M, value_M = offered.token[parent_M, column_M], offered.value[parent_M, column_M]
         grown = live.chosen(parent_M).extended(slot_M, token_M, value_M)
         if batch.on_step:
@@ -48,7 +50,13 @@ def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
             memory = reordered(memory, parent_N, len(live.sentence), batch.device)
         state = reordered(state, parent_N, len(live.sentence), batch.device)
         live = following
-    return [rank(found, settings.nbest) for found in finished.found]
+    return finished.ranked(settings.nbest)
+
+
+def _finished(batch: BatchRequest, settings: Search) -> "FinishedHypotheses | SetAside":
+    """Phrases that must appear share out the slots of a beam, so such a search keeps ended hypotheses in theirs."""
+    shares = settings.beam == 1 or (batch.rules is not None and batch.rules.must)
+    return FinishedHypotheses(batch, settings) if settings.stopping == "slots" or shares else SetAside(batch, settings)
 
 
 def beginnings(batch: BatchRequest, settings: Search) -> Live:
@@ -60,37 +68,45 @@ def beginnings(batch: BatchRequest, settings: Search) -> Live:
     return Live(sentence_N, slot_N, zero_N1[:, 0], start_N1, zero_N1)
 
 
-def _offered(batch: BatchRequest, settings: Search, live: Live, log_probabilities_NV: Tensor) -> Offered:
+def _offered(batch: BatchRequest, count: int, live: Live, log_probabilities_NV: Tensor) -> Offered:
+    """`count` continuations of each hypothesis, and those that phrases need."""
     if batch.is_free(live.tokens.shape[1] - 1):
-        return Offered(*top(log_probabilities_NV, settings.beam, batch.forbidden))
+        return Offered(*top(log_probabilities_NV, count, batch.forbidden))
     permitted_NV = batch.permitted(log_probabilities_NV, live.sentence, live.tokens[:, 1:])
-    offered = Offered(*top(permitted_NV, settings.beam))
+    offered = Offered(*top(permitted_NV, count))
     if batch.rules is not None and any(request.constraint for request in batch.requests):
         return add_banks(batch.rules, live, permitted_NV, offered)
     return offered
 
 
-def _taken(live: Live, offered: Offered, slots_BG: Tensor, settings: Search) -> Taken:
-    if settings.groups > 1:
-        return in_groups(live, offered, slots_BG, settings.beam, settings.diversity, settings.prune)
-    return likeliest(live, offered, slots_BG[:, 0], settings.beam, settings.prune)
-
-
 class FinishedHypotheses:
     """The finished hypotheses of each sentence, the slots that are left, and the score that others must beat.
 
+    offers: how many continuations of each hypothesis are looked at.
     slots_BG: slots of each group that are not held by finished hypotheses.
     worst_B: the score of the worst of the `nbest` best finished hypotheses; -inf while there are fewer.
     """
 
     def __init__(self, batch: BatchRequest, settings: Search) -> None:
         self.end, self.rule, self.nbest, self.rules = batch.end, settings.length, settings.nbest, batch.rules
+        self.settings, self.offers = settings, settings.beam
         self.limit_B = torch.tensor(batch.limits)
         self.width = settings.beam // settings.groups
         self.slots_BG = torch.full((batch.rows, settings.groups), self.width)
         self.worst_B = torch.full((batch.rows,), -torch.inf, dtype=torch.float64)
         self.found: list[list[Hypothesis]] = [[] for _ in range(batch.rows)]
         self._someone_ended = False
+
+    def take(self, live: Live, offered: Offered) -> Taken:
+        """The continuations that take free slots."""
+        settings, slots_BG = self.settings, self.slots_BG
+        if settings.groups > 1:
+            return in_groups(live, offered, slots_BG, settings.beam, settings.diversity, settings.prune)
+        return likeliest(live, offered, slots_BG[:, 0], settings.beam, settings.prune)
+
+    def ranked(self, nbest: int) -> list[list[Hypothesis]]:
+        """The `nbest` best of each sentence, best first."""
+        return [rank(found, nbest) for found in self.found]
 
     def collect(self, grown: Live, penalty_M: Tensor) -> Tensor:
         """Store the hypotheses that ended or reached their limit, and return the indices (N,) of the others.

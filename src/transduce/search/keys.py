@@ -74,6 +74,15 @@ KEYS = {
         "log p.",
     ),
     "alpha": SearchKey(kind=float, default=0.75, ge=0, le=10, help="The exponent in --length-rule."),
+    "stopping": SearchKey(
+        kind=("slots", "heuristic", "complete", "never"),
+        default="slots",
+        only="beam",
+        plain="steps",
+        help="What ended hypotheses do to a beam. slots: each keeps its slot. The others keep the beam's width, and "
+        "stop as transformers does with early_stopping = False, True and never.",
+    ),
+    "at_limit": SearchKey(kind=("stop", "end"), default="stop"),
     "coverage": SearchKey(
         kind=float,
         default=0.0,

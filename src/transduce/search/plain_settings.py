@@ -42,9 +42,12 @@ def in_place_of(recipe: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict
     return {**{name: value for name, value in recipe.items() if name not in meant_otherwise}, **overrides}
 
 
-def limit_of(source_length: int, factor: float, offset: int) -> int:
-    """The maximum number of tokens, including the end token, for a source of `source_length` tokens or frames."""
-    return max(1, int(factor * source_length) + offset)
+def limit_of(source_length: int, factor: float, offset: int, at_limit: str = "stop") -> int:
+    """The maximum number of tokens that are searched, for a source of `source_length` tokens or frames.
+
+    The end token is one of them; with at_limit = "end", an output that reaches the limit has it behind them.
+    """
+    return max(1, int(factor * source_length) + offset - (at_limit == "end"))
 
 
 def nbest_problem(method: str, nbest: int, beam: int) -> str | None:
@@ -72,6 +75,7 @@ class PlainSearch:
     prune: float | None
     length_rule: Any
     alpha: float
+    at_limit: str
     nbest: int
     max_length_factor: float
     max_length_offset: int
@@ -86,7 +90,8 @@ class PlainSearch:
                 step by step.
         """
         found = {name: table.get(name, key.default) for name, key in READ.items()}
-        problems = [problem for name, value in table.items() if (problem := _problem(name, value))]
+        asked = {name: value for name, value in table.items() if name != "stopping" or found["method"] == "beam"}
+        problems = [problem for name, value in asked.items() if (problem := _problem(name, value))]
         if not problems:
             method, nbest, prune = found["method"], found["nbest"], found["prune"]
             more = nbest_problem(method, nbest, found["beam"]), prune_problem(method, prune)
@@ -112,8 +117,8 @@ class PlainSearch:
         return LengthRule(self.length_rule, self.alpha)
 
     def limit(self, source_length: int) -> int:
-        """The maximum number of tokens, including the end token, for a source of `source_length` tokens."""
-        return limit_of(source_length, self.max_length_factor, self.max_length_offset)
+        """The maximum number of tokens that are searched, for a source of `source_length` tokens."""
+        return limit_of(source_length, self.max_length_factor, self.max_length_offset, self.at_limit)
 
 
 def is_idle(name: str) -> bool:

@@ -28,6 +28,12 @@ class Search(Config):
     """power: score = log p / L^alpha. gnmt: score = log p / ((5 + L) / 6)^alpha. none: score = log p."""
     alpha: Annotated[float, KEYS["alpha"]] = KEYS["alpha"].default
     """See `length_rule`; each rule needs its own value. 0 ranks by probability, which favours short outputs."""
+    stopping: Literal["slots", "heuristic", "complete", "never"] = KEYS["stopping"].default
+    """For `beam`. slots: an ended hypothesis keeps its slot. The others keep the beam's width and set ended hypotheses
+    aside, as transformers does with early_stopping = False, True and "never"; see `transduce.search.set_aside`."""
+    at_limit: Literal["stop", "end"] = KEYS["at_limit"].default
+    """end: the last token of an output that reaches its maximum length is the end token, as with transformers'
+    forced_eos_token_id."""
     coverage: Annotated[float, KEYS["coverage"]] = KEYS["coverage"].default
     """Coverage penalty: score += coverage * sum_s log(min(sum_t alpha_ts, 1)) (Wu et al. 2016 use 0.2)."""
     ctc_weight: Annotated[float, KEYS["ctc_weight"]] = KEYS["ctc_weight"].default
@@ -81,6 +87,8 @@ class Search(Config):
             raise ValueError(problem)
         if self.beam % self.groups and self.method == "beam":
             raise ValueError(f"beam = {self.beam} slots cannot be shared evenly among groups = {self.groups}")
+        if self.groups > 1 and self.stopping != "slots":
+            raise ValueError(f'groups = {self.groups}: they need stopping = "slots", not "{self.stopping}"')
         if self.groups == 1 and self.diversity != KEYS["diversity"].default:
             raise ValueError(f"diversity = {self.diversity}: it acts between groups, so set groups above 1")
         return self
@@ -109,8 +117,11 @@ class Search(Config):
         return LengthRule(self.length_rule, self.alpha)
 
     def limit(self, source_length: int) -> int:
-        """The maximum number of tokens, including the end token, for a source of `source_length` tokens or frames."""
-        return limit_of(source_length, self.max_length_factor, self.max_length_offset)
+        """The maximum number of tokens that are searched, for a source of `source_length` tokens or frames.
+
+        The end token is one of them, unless `at_limit` puts it behind them.
+        """
+        return limit_of(source_length, self.max_length_factor, self.max_length_offset, self.at_limit)
 
 
 def search_settings(recipe: Search, overrides: Mapping[str, Any]) -> Search:

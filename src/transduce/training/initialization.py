@@ -38,15 +38,21 @@ def new_training(recipe: Recipe, task: Task, tell: Callable[[str], None] = lambd
         InputError: the model cannot be trained for this task, or has no blocks to recompute; the one to start from is
             of other sizes, or of another kind that has no weight in common.
     """
+    start = load_model_file(recipe.training.start, trust_code=None) if recipe.training.start else None
     torch.manual_seed(derived_seed(recipe.training.seed, 0))
-    model = make_model(recipe, task).to(device())
+    model = make_model(recipe, task, start is not None and _shares_embeddings(start, task)).to(device())
     if recipe.training.activation_checkpointing:
         recompute_blocks(model)
     objective = task.objective(model, recipe.training)
-    if recipe.training.start:
-        _begin_as(load_model_file(recipe.training.start, trust_code=None), model, recipe, task, tell)
+    if start:
+        _begin_as(start, model, recipe, task, tell)
     average = MovingAverage(model, recipe.training.average)
     return TrainingState(model, objective, Optimizers(model, recipe.training), average, Progress())
+
+
+def _shares_embeddings(start: ModelFile, task: Task) -> bool:
+    """Whether it reads and writes with one embedding for two tokenizers, as models of others may, and keeps both."""
+    return pack(task.columns)[0] == start.tokenizers and "source_embedding.weight" not in start.weights
 
 
 def device() -> torch.device:

@@ -44,6 +44,8 @@ class FramedText:
         """What `to_dict` gave. Raises InputError for names that are no tokens of it."""
         tokenizer = tokenizer.with_roles(_roles(table))
         before, between, after, never, first = (_names(table, key, tokenizer) for key in TOKEN_KEYS)
+        if never is not None and tokenizer.unknown not in tokenizer.ids(never):
+            tokenizer = tokenizer.hiding_unknown()  # search may write it, and no reader should see its name
         starts, ends, stream = (bool(table.get(key)) for key in ("starts", "ends", "stream"))
         return cls(tokenizer, starts, ends, stream, before or (), after or (), never, between or (), first or ())
 

@@ -28,6 +28,7 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cache, cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -87,6 +88,7 @@ class Tokenizer:
         added = sorted(inner.get_added_tokens_decoder().items())
         special_ids = {index for index, token in added if token.special} - {self.unknown}
         self._silent = ({self.pad, self.start, self.end} | special_ids) - {ABSENT}
+        self._unsaid = self._silent
         self.added = [token.content for _, token in added if not token.special]  # found before a text is cut
 
     @property
@@ -207,13 +209,19 @@ class Tokenizer:
         """
         return Tokenizer(self._inner, {**self.roles, **roles}) if roles else self
 
+    def hiding_unknown(self) -> "Tokenizer":
+        """The same, which leaves unknown tokens out of texts."""
+        hiding = copy(self)
+        hiding._unsaid = self._silent | ({self.unknown} - {ABSENT})
+        return hiding
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`: pad, start, end and further special tokens are skipped, an unknown shows as its name.
 
         Raises:
             TransduceError: a foreign tokenizer breaks down over them.
         """
-        kept = [int(index) for index in ids if index not in self._silent]
+        kept = [int(index) for index in ids if index not in self._unsaid]
         try:
             text = str(self._inner.decode(kept, skip_special_tokens=False))
         except BaseException as error:
@@ -263,7 +271,7 @@ class Tokenizer:
             raise InputError(
                 f"the tokenizer's decoder is {kind}; constraints on text work only with {', '.join(spell)}."
             )
-        names = [None if index in self._silent else self._inner.id_to_token(index) for index in ids]
+        names = [None if index in self._unsaid else self._inner.id_to_token(index) for index in ids]
         return [b"" if name is None else spell[kind](name) for name in names]
 
     @cached_property

@@ -2,12 +2,15 @@
 //
 //     loss_n = lse_n - (1 - e) x_ny - e / V sum_v x_nv,   gradient_nv = g (softmax(x_n)_v - (1 - e) [v = y] - e / V)
 //
-// Shapes: N rows, V columns. A row whose target is negative has no loss and no gradient.
+// Shapes: N rows, V columns. A row whose target is negative has no loss and no gradient. Columns whose logits say never
+// have no share of e, and V does not count them.
 #pragma once
 
 #include "numbers.h"
 
 namespace transduce {
+
+constexpr float IMPOSSIBLE = -5e8f;  // a logit below this says never, as that of padding with a bias of -1e9
 
 // loss_N and log_mass_N, the rows' log-sum-exp.
 template <typename T>
@@ -21,19 +24,20 @@ void cross_entropy(const T* logits_NV, const Index* target_N, double* loss_N, fl
             log_mass_N[n] = 0;
             continue;
         }
-        float greatest = -INFINITY, total = 0;
-#pragma omp simd reduction(max : greatest) reduction(+ : total)
+        float greatest = -INFINITY, total = 0, possible = 0;
+#pragma omp simd reduction(max : greatest) reduction(+ : total, possible)
         for (Index v = 0; v < columns; ++v) {
             const float x = load(row_V[v]);
             greatest = x > greatest ? x : greatest;
-            total += x;
+            total += x > IMPOSSIBLE ? x : 0;
+            possible += x > IMPOSSIBLE ? 1 : 0;
         }
         float mass = 0;
 #pragma omp simd reduction(+ : mass)
         for (Index v = 0; v < columns; ++v) mass += exponential(load(row_V[v]) - greatest);
         const double log_mass = static_cast<double>(greatest) + std::log(static_cast<double>(mass));
         log_mass_N[n] = static_cast<float>(log_mass);
-        loss_N[n] = log_mass - (1 - smoothing) * load(row_V[target_N[n]]) - smoothing * total / columns;
+        loss_N[n] = log_mass - (1 - smoothing) * load(row_V[target_N[n]]) - smoothing * total / possible;
     }
 }
 
@@ -41,7 +45,7 @@ void cross_entropy(const T* logits_NV, const Index* target_N, double* loss_N, fl
 template <typename T>
 void cross_entropy_gradient(const T* logits_NV, const Index* target_N, const float* log_mass_N, T* gradient_NV,
                             Index rows, Index columns, double smoothing, double scale) {
-    const float factor = static_cast<float>(scale), share = static_cast<float>(scale * smoothing / columns);
+    const float factor = static_cast<float>(scale);
 #pragma omp parallel for schedule(static)
     for (Index n = 0; n < rows; ++n) {
         const T* row_V = logits_NV + n * columns;
@@ -51,11 +55,18 @@ void cross_entropy_gradient(const T* logits_NV, const Index* target_N, const flo
             for (Index v = 0; v < columns; ++v) store(out_V[v], 0.0f);
             continue;
         }
+        float possible = 0;
+#pragma omp simd reduction(+ : possible)
+        for (Index v = 0; v < columns; ++v) possible += load(row_V[v]) > IMPOSSIBLE ? 1 : 0;
+        const float share = static_cast<float>(scale * smoothing / possible);
         const float log_mass = log_mass_N[n];
         const double right = std::exp(static_cast<double>(load(row_V[target])) - log_mass);
 #pragma omp simd
-        for (Index v = 0; v < columns; ++v) store(out_V[v], factor * exponential(load(row_V[v]) - log_mass) - share);
-        store(out_V[target], static_cast<float>(scale * (right - (1 - smoothing) - smoothing / columns)));
+        for (Index v = 0; v < columns; ++v) {
+            const float x = load(row_V[v]);
+            store(out_V[v], factor * exponential(x - log_mass) - (x > IMPOSSIBLE ? share : 0));
+        }
+        store(out_V[target], static_cast<float>(scale * (right - (1 - smoothing) - smoothing / possible)));
     }
 }
 
