@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.documents.runs import Link
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
 from transduce.search.plain_settings import METHODS, is_idle
 from transduce.search.settings import Search, search_settings
-from transduce.serve.markup import Link
 from transduce.serve.served_model import ModelUse, ServedModel
 from transduce.without_torch.choice import Engine, translator_of
 from transduce.without_torch.translator import Translator

@@ -150,6 +150,17 @@ class Translator:
 
     __call__ = predict
 
+    def predict_file(
+        self, source: str | PathLike[str], output: str | PathLike[str], **options: Any
+    ) -> list[Prediction]:
+        """Translate a document into another file of its format; see `transduce.pipeline.pipeline.Pipeline`.
+
+        Without attention, codes inside a sentence go to its end, and formats around all of it.
+        """
+        from transduce.pipeline.document_files import translate_file  # late: most programs have texts
+
+        return translate_file(self, source, output, PredictionOptions.of(options))
+
     def pieces(self, texts: Sequence[str], split: Split = "auto", long: LongText = "split", first: int = 0) -> Pieces:
         """How the model reads texts: which spans of each by themselves. See `predict`."""
         apart = [self.splits(split)] * len(texts)
