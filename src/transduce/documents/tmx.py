@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from transduce.core.errors import InputError
-from transduce.documents.bilingual import FileLanguages, same_language
+from transduce.core.languages import closest
+from transduce.documents.bilingual import FileLanguages
 from transduce.documents.codes import with_codes
 from transduce.documents.inline import Inline, ParsedXml, Replacement, inline_run, spliced
 from transduce.documents.xml import Element, Xml, quoted
@@ -39,10 +40,10 @@ def _language(variant: Element) -> str:
 
 
 def _variant(unit: Element, language: str) -> Element | None:
-    """The text in a language: in the very one that is meant, else in one like it."""
-    variants = [each for each in unit.elements if each.name == "tuv"]
-    alike = [each for each in variants if same_language(_language(each), language)]
-    return next((each for each in alike if _language(each).lower() == language.lower()), alike[0] if alike else None)
+    """The text in a language."""
+    variants = {_language(each): each for each in reversed(unit.elements) if each.name == "tuv"}
+    found = closest(language, reversed(variants))
+    return None if found is None else variants[found]
 
 
 def _target(xml: Xml, unit: Element, source: str, language: str) -> Iterator[Replacement]:

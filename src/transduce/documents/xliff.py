@@ -6,7 +6,8 @@ A translation whose state says that it is none yet (new, needs-translation, init
 from collections.abc import Iterator
 
 from transduce.core.errors import InputError
-from transduce.documents.bilingual import FileLanguages, same_language
+from transduce.core.languages import same_language
+from transduce.documents.bilingual import FileLanguages
 from transduce.documents.codes import with_codes
 from transduce.documents.inline import Inline, ParsedXml, Replacement, inline_run, spliced
 from transduce.documents.xml import Element, Xml, quoted

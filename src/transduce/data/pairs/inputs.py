@@ -288,10 +288,10 @@ def _of_languages(named: Named) -> Inputs:
     wanted = (*named.columns, named.target_column) if named.columns else named.languages or found
     if len(wanted) != 2 or None in wanted:
         raise InputError(f"{path}: has units in {', '.join(found)}; say which are meant, as --languages en-sw.")
-    source, target = (matching(str(each), found) for each in wanted)
+    source, target = (matching(str(each), found) for each in wanted)  # en, where there is en-US and en-GB
     languages = named.languages or (plain_code(source), plain_code(target))
     files = {"file": str(path), "source_column": source, "target_column": target}
-    return Inputs(training_name(path, languages), files, languages)
+    return Inputs(training_name(path, languages), files, languages, notes=tuple(format_of(path).notes(path)))
 
 
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:
