@@ -192,7 +192,7 @@ def test_languages_are_found_without_case_and_region(tmp_path: Path) -> None:
 
 def test_the_doctor_and_the_training_tell_of_damaged_units(tmp_path: Path) -> None:
     path = memory(tmp_path / "a.tmx", unit(en="One", sw="Moja"), unit(en="T&#2;wo", sw="Mbili"), unit(en="3", sw="3"))
-    assert resolve_inputs(Named(path)).notes == (f"{path}: 1 unit is no XML, and left out (line 6).",)
+    assert resolve_inputs(Named(path)).notes == (f"{path}: 1 damaged unit is left out (line 6).",)
 
 
 @pytest.mark.parametrize(

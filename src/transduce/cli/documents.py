@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from transduce.pipeline.document_files import ReadsPieces
 
 OF_LINES = {".txt"}  # the same translated line by line, as all other files are
+TABLES = {".tmx", ".json", ".xlsx"}  # of inputs, unless the output is one, too
 
 
 def is_document(source: Path | None, source_column: Sequence[str] | None, output: str | None) -> bool:
@@ -19,13 +20,12 @@ def is_document(source: Path | None, source_column: Sequence[str] | None, output
 
     Those that are tables of inputs elsewhere (.tmx, .json, .xlsx) are documents where the output is named as such.
     """
-    from transduce.data.formats import is_table
     from transduce.documents.formats import FORMATS
 
     ending = source.suffix.lower() if source else ""
     if source is None or ending not in FORMATS or ending in OF_LINES or source_column:
         return False
-    return not is_table(source) or (output is not None and Path(output).suffix.lower() == ending)
+    return ending not in TABLES or (output is not None and Path(output).suffix.lower() == ending)
 
 
 def translates(model: "LoadedModel") -> "TypeGuard[ReadsPieces]":

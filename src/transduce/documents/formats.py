@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.data.gettext import declared_charset
 from transduce.documents import docx, epub, json, markdown, odt, po, pptx, tmx, xliff, xlsx
 from transduce.documents.bilingual import FileLanguages
 from transduce.documents.encoding import decoded
@@ -64,7 +65,7 @@ def _packed(parse: Callable[[bytes, str], OpenedFile]) -> Open:
 OFFICE = "application/vnd.openxmlformats-officedocument"
 HTML = FileFormat("text/html", _whole(HtmlDocument))
 MARKDOWN = FileFormat("text/markdown", _parts(lambda text, name: markdown.parts(text)))
-CATALOGUE = FileFormat("text/x-gettext-translation", _parts(po.parts, po.declared_charset), bilingual=True)
+CATALOGUE = FileFormat("text/x-gettext-translation", _parts(po.parts, declared_charset), bilingual=True)
 XLIFF = FileFormat("application/xliff+xml", _xml(xliff.parsed), bilingual=True)
 
 FORMATS: dict[str, FileFormat] = {

@@ -66,8 +66,8 @@ class Tmx(Format):
         lines = list[int]()
         for _ in tmx_units(path, lines.append):
             pass
-        were = "1 unit is" if len(lines) == 1 else f"{len(lines):,} units are"
-        return [f"{path}: {were} no XML, and left out ({named_lines(lines)})."] if lines else []
+        are = ("1 damaged unit", "is") if len(lines) == 1 else (f"{len(lines):,} damaged units", "are")
+        return [f"{path}: {are[0]} {are[1]} left out ({named_lines(lines)})."] if lines else []
 
 
 def _in_language(texts: Mapping[str, str], language: str) -> str:
@@ -127,7 +127,7 @@ class _Units:
     """Gives bytes to a reader; behind a unit that is no XML, a new reader goes on."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._reader = path, _Reader(path)
+        self._path, self._reader = path, Reader(path)
         self._given = 0  # bytes of this reader
         self._held, self._start = b"", 0  # what came since the last unit's end, which is at this place
         self._head, self._damaged = b"", list[int]()
@@ -179,7 +179,7 @@ class _Units:
         lines, self._skips = self._reader.lines + error.lineno - 1, True
         declared = DECLARED.match(self._head)
         head = (declared[0] if declared else b"") + b'<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><body>'
-        self._reader = _Reader(self._path, lines)
+        self._reader = Reader(self._path, lines)
         self._reader.parser.Parse(head, False)
         self._given = self._start = self._reader.ended = len(head)
         self._held = b""
@@ -198,7 +198,7 @@ class _Units:
         return text[found + len(UNIT_END) :]
 
 
-class _Reader:
+class Reader:
     """Takes the elements of a file as they come; `units` are those that are complete.
 
     lines: how many are behind where this reader began. ended: where the last unit did. line: of the unit.
@@ -242,31 +242,56 @@ class _Reader:
             raise InputError(f"{line}: {line_too_long(self._most)}")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        self._check(0)
+        self._enter()
         if name == "tu":
-            self._texts, self.line, self._held = {}, self._at(), 0
+            self.begin_unit()
         elif name == "tuv":
             self._language = attributes.get("xml:lang") or attributes.get("lang") or ""
         elif name == "seg":
             self._text, self._codes = [], []
         elif self._text is not None and name in CODES:
-            self._codes.append(name)
-            self._code = "" if len(self._codes) == 1 else self._code
+            self.begin_code(name)
+
+    def _enter(self) -> None:
+        self._depth += 1
+        self._check(0)
+
+    def begin_unit(self) -> None:
+        """A unit begins here."""
+        self._texts, self.line, self._held = {}, self._at(), 0
+
+    def end_unit(self) -> None:
+        """It is complete."""
+        self.units.append((self.line, self._texts))
+        self.ended = self.parser.CurrentByteIndex
+
+    def begin_code(self, name: str) -> None:
+        """An element that holds a code, and no text."""
+        self._codes.append(name)
+        self._code = "" if len(self._codes) == 1 else self._code
+
+    def end_code(self, name: str) -> None:
+        """The code is a placeholder, or leaves a gap."""
+        self._codes.pop()
+        if not self._codes and name not in PAIRED and self._text is not None:
+            self._text.append(self._code if PLACEHOLDER.fullmatch(self._code) else GAP)
+
+    def taken_text(self) -> str:
+        """The text that was open."""
+        text = _without_gaps("".join(self._text or []))
+        self._text = None
+        return text
 
     def _end(self, name: str) -> None:
         self._depth -= 1
         if name == "seg" and self._text is not None:
+            text = self.taken_text()
             if self._language:
-                self._texts.setdefault(self._language, _without_gaps("".join(self._text)))
-            self._text = None
+                self._texts.setdefault(self._language, text)
         elif name == "tu":
-            self.units.append((self.line, self._texts))
-            self.ended = self.parser.CurrentByteIndex
+            self.end_unit()
         elif self._text is not None and name in CODES:
-            self._codes.pop()
-            if not self._codes and name not in PAIRED:
-                self._text.append(self._code if PLACEHOLDER.fullmatch(self._code) else GAP)
+            self.end_code(name)
 
     def _characters(self, text: str) -> None:
         if self._text is None:

@@ -258,7 +258,8 @@ def _one(named: Named) -> Inputs:
         return _table(replace(named, separator=BARS))
     raise InputError(
         f"{path}: the target is missing. Name its file with {named.target_option}; or name one file with both sides: "
-        "tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, .tmx or a .zip of OPUS."
+        "tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, .tmx, .xlf, .po or a .zip "
+        "of OPUS."
     )
 
 
@@ -277,6 +278,7 @@ def _table(named: Named) -> Inputs:
         files["source_separator"] = named.source_separator
     if named.separator is not None:
         files["separator"] = named.separator
+    notes = (*notes, *format_of(named.source, separator=named.separator).notes(named.source))
     languages = named.languages or languages_of_columns(columns)
     return Inputs(training_name(named.source, ("", "")), files, languages, notes=notes)
 
