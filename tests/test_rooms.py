@@ -31,6 +31,7 @@ ROOMS = [
     "search",  # how outputs are found
     "recipe",  # a training as a table of settings
     "inference",  # texts to predictions: decoding, likelihood, constraints
+    "documents",  # files of documents: what of them is text
     "tasks",  # which kind of input and output
     "interpret",  # what a model did with a text
     "pipeline",  # `transduce.load`

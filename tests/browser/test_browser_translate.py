@@ -411,17 +411,17 @@ def test_files_are_dropped_and_wrong_ones_are_said_in_the_pages_language(visit: 
     expected = server.post("/translate", **asked).json()["translatedText"]
     assert Path(saved.value.path()).read_text(encoding="utf-8") == expected
     told = tab.find("#file-status")
-    tab.page.evaluate(DROPPED, ["a.docx", "x"])
-    expect(told).to_have_text("a.docx is of a format that cannot be read. Choose one of .txt .html .htm .srt .vtt.")
+    tab.page.evaluate(DROPPED, ["a.pdf", "x"])
+    expect(told).to_contain_text("a.pdf is of a format that cannot be read. Choose one of .txt .md ")
     expect(tab.find("#download")).to_be_hidden()
-    tab.page.evaluate(DROPPED, ["a.txt", "x" * 20_001])
-    expect(told).to_contain_text("a.txt is too long: the server takes 5,000 characters at once")
+    tab.page.evaluate(DROPPED, ["a.txt", "x" * 10_000_001])
+    expect(told).to_contain_text("a.txt is too large: the server takes files of up to 10,000,000 bytes")
     with tab.refusals():
         tab.page.evaluate(DROPPED, ["a.txt", "x" * 5001])
         expect(told).to_contain_text("refused this: 5,001 characters; 5,000 at most")
     tab.find("#language").click()
     expect(told).to_contain_text("服务器拒绝了请求：")
-    expect(tab.find("#choose")).to_have_text("翻译文件（.txt .html .htm .srt .vtt）")
+    expect(tab.find("#choose")).to_contain_text("翻译文件（Word、PowerPoint、Excel、")
 
 
 def test_old_links_of_the_explorer_lead_to_where_it_is(visit: Open, server: Server) -> None:

@@ -6,11 +6,15 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
+from transduce.data.formats import tmx
 from transduce.data.formats.tmx import Tmx, tmx_languages
 from transduce.data.pairs.inputs import Named, resolve_inputs
+from transduce.data.pairs.languages import parse_languages
 from transduce.data.pairs.pair_files import PairFiles
 
 HEAD = (
@@ -134,3 +138,80 @@ def test_entries_of_recipes_that_are_wrong(tmp_path: Path) -> None:
         PairFiles(tmx="a.tmx", source_column="en", target_column="sw", pairs=3)
     with pytest.raises(InputError, match=r"none\.tmx: no such file"):
         [*read_pairs(files(tmp_path / "none.tmx"), Path())]
+
+
+DAMAGES = ["a&#x1F;b", "a\x02b", "<b>", "</seg></seg>", "a & b", "<<", "&#xD800;"]
+DTD = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["One", "Two&nbsp;dogs", "x\ny", *DAMAGES])), min_size=1, max_size=8),
+    st.integers(1, 200),
+)
+def test_a_damaged_unit_is_left_out_and_told(units: list[tuple[str]], size: int) -> None:
+    """Whatever blocks the file is read in; each unit is parsed by itself, by another parser."""
+    texts = [unit(en=each, sw="Mbwa") for (each,) in units]
+    content = (DTD + "<tmx><body>\n" + "".join(texts) + "</body></tmx>").encode()
+    expected, bad, line = list[tuple[int, str]](), list[int](), 3
+    for text in texts:
+        try:
+            root = ElementTree.fromstring(text.replace("&nbsp;", "\xa0"))
+            expected.append((line, next(root.iter("seg")).text or ""))
+        except ElementTree.ParseError:
+            bad.append(line)
+        line += text.count("\n")
+    reader, found, damaged = tmx._Units(Path("a.tmx")), list[tuple[int, str]](), list[int]()
+    for start in range(0, len(content), size):
+        found += [(number, texts["en"]) for number, texts in reader.units(content[start : start + size])]
+        damaged += reader.take_damaged()
+    found += [(number, texts["en"]) for number, texts in reader.units(b"", last=True)]
+    assert (found, damaged + reader.take_damaged()) == (expected, bad)
+
+
+def test_languages_are_found_without_case_and_region(tmp_path: Path) -> None:
+    codes = [("en-US", "fr-FR"), ("en-GB", "fr-CA"), ("EN", "fr"), ("en", "zh-TW")]
+    units = [unit(**{one: f"A {one}", other: f"B {other}"}) for one, other in codes]
+    path = memory(tmp_path / "a.tmx", *units)
+    inputs = resolve_inputs(Named(path, languages=("en", "fr")))
+    assert inputs.languages == ("en", "fr")
+    rows = [*Tmx().rows(path, [inputs.train["source_column"], inputs.train["target_column"]])]
+    assert [texts for _, texts in rows] == [
+        ["A en-US", "B fr-FR"],
+        ["A en-GB", "B fr-CA"],
+        ["A EN", "B fr"],
+        ["A en", ""],
+    ]
+    assert [texts for _, texts in Tmx().rows(path, ["en-GB", "fr-CA"])] == [
+        ["", ""],
+        ["A en-GB", "B fr-CA"],
+        *[["A EN", "B fr"], ["A en", ""]],
+    ]
+    with pytest.raises(InputError, match="expected units in zh-CN; it has"):
+        [*Tmx().rows(path, ["en", "zh-CN"])]
+
+
+def test_the_doctor_and_the_training_tell_of_damaged_units(tmp_path: Path) -> None:
+    path = memory(tmp_path / "a.tmx", unit(en="One", sw="Moja"), unit(en="T&#2;wo", sw="Mbili"), unit(en="3", sw="3"))
+    assert resolve_inputs(Named(path)).notes == (f"{path}: 1 damaged unit is left out (line 6).",)
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("en-sw", ("en", "sw")),
+        ("en-zh-CN", ("en", "zh-CN")),
+        ("zh-Hant-en", ("zh-Hant", "en")),
+        ("en-US-fr-FR", ("en-US", "fr-FR")),
+        ("es-419-en", ("es-419", "en")),
+        ("pt_BR:en", ("pt_BR", "en")),
+        ("eng,fra", ("en", "fr")),
+    ],
+)
+def test_codes_with_regions_are_named(text: str, codes: tuple[str, str]) -> None:
+    assert parse_languages(text) == codes
+
+
+@pytest.mark.parametrize("text", ["en", "en-", "en-fr-de", "a-b-c-d", "EN-FR"])
+def test_other_codes_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="expected the codes"):
+        parse_languages(text)

@@ -8,8 +8,8 @@ import torch
 from random_models import language_model, model_file
 from served import serving
 from transduce.core.model_file import save_model_file
+from transduce.interpret.links import links
 from transduce.pipeline.pipeline import Pipeline
-from transduce.serve.pipeline_model import links
 
 
 def test_links_follow_the_strongest_attention(offline: Pipeline) -> None:

@@ -9,8 +9,8 @@ from libretranslatepy import LibreTranslateAPI
 from random_models import model_file, translator
 from served import Server, serving
 from transduce.core.model_file import save_model_file
+from transduce.interpret.links import links
 from transduce.pipeline.pipeline import Pipeline, load
-from transduce.serve.pipeline_model import links
 
 TAGS = (">>fr<<", ">>sw<<")
 

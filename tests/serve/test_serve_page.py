@@ -12,7 +12,7 @@ import pytest
 from random_models import language_model, model_file, translator
 from served import serving, start, write_model
 from transduce.core.model_file import save_model_file
-from transduce.serve.file_formats import FORMATS
+from transduce.documents.formats import FORMATS
 
 EXPLORER = "<!doctype html><title>explorer</title><p>Hi"
 
@@ -43,6 +43,7 @@ def test_a_translator_is_shown_with_its_languages_and_limits(served_file: Path, 
     pairs = [["de", ["en"]], ["en", ["de"]]]
     data = told(answer.text)
     assert data.pop("files") == [*FORMATS]
+    assert data.pop("bytes") == 10_000_000
     assert data == {"pairs": pairs, "characters": 777, "key": True, "explore": True, "attends": True}
     assert 'href="explore"' in answer.text
     policy = answer.headers["content-security-policy"]

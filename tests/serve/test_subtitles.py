@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from transduce.documents.subtitles import WIDTH, width
 from transduce.inference.prediction import SpokenSegment, SpokenWord
-from transduce.serve.subtitles import LONGEST, WIDTH, cues, subtitles, width
+from transduce.serve.subtitles import LONGEST, cues, subtitles
 
 
 def spoken(words: list[str], rng: random.Random) -> list[SpokenWord]:

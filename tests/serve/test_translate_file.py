@@ -6,14 +6,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from served import Server, serving
-from transduce.core.errors import InputError
+from transduce.documents.formats import FORMATS
+from transduce.documents.subtitles import broken
 from transduce.serve import translate_file
-from transduce.serve.file_formats import CUE, FORMATS, Subtitles, broken, decoded, translated_name
-from transduce.serve.subtitles import WIDTH, width
 from transduce.serve.translate_file import Downloads
 
 SRT = """1\r
@@ -48,10 +45,6 @@ one
 ka
 """
 HTML = '<p class="x">ba be <b>bi</b></p><script>ba</script>'
-
-
-def never_whole(line: str) -> bool:
-    return False
 
 
 def send(
@@ -108,60 +101,12 @@ def test_subtitles_keep_all_but_their_lines(server: Server) -> None:
     assert found == VTT.replace("<v Mo>ba be &amp; bi</v>", line).replace("\nka\n", f"\n{told(server, 'ka')}\n")
 
 
-CUES = st.lists(
-    st.sampled_from(["two words", "- one", "- two", "<i>so</i>", "a --> b", "42", "你好", "&lt;", "世界"]),
-    min_size=1,
-    max_size=4,
-)
-
-
-@given(st.lists(CUES, max_size=4), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_what_is_no_line_of_a_subtitle_stays(cues: list[list[str]], newline: str, ends: bool) -> None:
-    """Line by line, as a reader of the file would go through it."""
-    cues = [[each for each in cue if "-->" not in each] or ["x"] for cue in cues]
-    rows = ["WEBVTT", ""]
-    for number, cue in enumerate(cues):
-        rows += [f"{number}", f"0:0{number} --> 0:0{number + 1}", *cue, ""]
-    source = newline.join(rows[: None if ends else -1])
-    document = Subtitles(source, never_whole)
-    found = document.rejoined([("Q", []) for _ in document.pieces])
-    blocks, made = (re.split(r"(?:\r?\n){2}", each.strip()) for each in (source, found))
-    assert len(blocks) == len(made)
-    for one, other in zip(blocks[1:], made[1:], strict=True):
-        assert one.splitlines()[:2] == other.splitlines()[:2]
-        words = re.findall(r"[^\W\d_]", re.sub("<.*?>|&lt;", "", "".join(one.splitlines()[2:])))
-        assert ("Q" in other) == bool(words)
-    assert source[len(source.rstrip()) :] == found[len(found.rstrip()) :]
-
-
-@given(st.text(alphabet="ab你好。， <i>", max_size=120))
-def test_a_wide_line_is_broken_where_it_is_most_equal(text: str) -> None:
-    text = " ".join(text.split())
-    lines = broken(text)
-    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-    plain = [re.sub("<[^<>]*>", "", each) for each in lines]
-    if width(re.sub("<[^<>]*>", "", text)) <= WIDTH:
-        assert lines == [text]
-        return
-    places = [
-        place
-        for place in range(1, len(text))
-        if (
-            text[place] == " "
-            or (all(each in "你好。，" for each in text[place - 1 : place + 1]) and text[place] in "你好")
-        )
-        and text[:place].rfind("<") <= text[:place].rfind(">")
-    ]
-    if "<" not in text and places:
-        best = min(max(width(text[:place]), width(text[place:])) for place in places)
-        assert len(lines) == 2
-        assert max(map(width, plain)) <= best
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("letter.docx", b"x", r'"letter.docx": expected a name that ends in .txt, .html, .htm, .srt, .vtt'),
+        ("letter.doc", b"x", r'"letter.doc": expected a name that ends in .txt, .md, .* It is of old Office'),
+        ("letter.docx", b"x", r"expected a ZIP archive"),
+        ("letter.docx", b"%PDF-1.7", r'"letter.docx": It is a PDF'),
         ("letter", b"x", "expected a name that ends in"),
         ("letter.txt", b"ba \xff", r"is not text in UTF-8 \(byte 4\)"),
     ],
@@ -212,41 +157,6 @@ def test_files_are_given_up_in_time_and_when_there_are_too_many(monkeypatch: pyt
     assert kept.get(keys[1]) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("letter.txt", "letter.fr.txt"),
-        ("a.b.HTML", "a.b.fr.HTML"),
-        (r"C:\x\y.srt", "y.fr.srt"),
-        ("../信.vtt", "信.fr.vtt"),
-    ],
-)
-def test_names_of_translated_files(name: str, expected: str) -> None:
-    assert translated_name(name, "fr") == expected
-
-
 def test_every_format_is_read(server: Server) -> None:
     for ending in FORMATS:
         assert fetched(server, send(server, f"信{ending}", b"")).content == b""
-
-
-@pytest.mark.parametrize(
-    ("text", "cues"),
-    [
-        ("1\n0 --> 1\nTwo dogs.\n \n2\n1 --> 2\nA cat.\n", ["Two dogs.\n", "A cat.\n"]),
-        ("1\n0 --> 1\nTwo dogs.\n2\n1 --> 2\nA cat.\n", ["Two dogs.\n", "A cat.\n"]),
-        ("1\r\n0 --> 1\r\nTwo\r\ndogs.\r\n\r\n2\r\n1 --> 2\r\nA cat.", ["Two\r\ndogs.\r\n", "A cat."]),
-    ],
-)
-def test_a_subtitle_ends_at_a_blank_line_and_at_the_next_times(text: str, cues: list[str]) -> None:
-    assert CUE.findall(text) == cues
-
-
-def test_arrows_without_end_take_no_time() -> None:
-    assert CUE.findall("-->" * 100_000) == []
-
-
-def test_bare_carriage_returns_are_refused_and_utf_32_is_read() -> None:
-    with pytest.raises(InputError, match="carriage return"):
-        Subtitles("1\r0 --> 1\rTwo dogs.\r", lambda _: True)
-    assert decoded("Two dogs.".encode("utf-32"), "a.txt") == ("Two dogs.", "utf-32")

@@ -14,8 +14,8 @@ SourceFile = Annotated[
     Path | None,
     typer.Option(
         help="Train without a recipe: a file of sources, one a line; or both sides: a table (.tsv, .csv, .jsonl, "
-        ".json, .parquet, .xlsx, .tmx), a .zip of OPUS, a folder, or the common beginning of two names: corpus for "
-        "corpus.en and corpus.sw."
+        ".json, .parquet, .xlsx, .tmx, .xlf, .po), a .zip of OPUS, a folder, or the common beginning of two names: "
+        "corpus for corpus.en and corpus.sw."
     ),
 ]
 TargetFile = Annotated[Path | None, typer.Option(help="The file of the targets, one a line, beside --source.")]

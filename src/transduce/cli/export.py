@@ -45,9 +45,7 @@ def export(
         str, typer.Option(help="Code of the target language, such as sw. By default the recipe's.")
     ] = "",
     package_version: Annotated[str, typer.Option(help="With --to argos: the version of the package.")] = "1.0",
-    license: Annotated[
-        str, typer.Option(help="With --to argos: the licence of the package, such as CC-BY-4.0.")
-    ] = "",
+    license: Annotated[str, typer.Option(help="With --to argos: the licence of the package, such as CC-BY-4.0.")] = "",
     link: Annotated[
         list[str] | None,
         typer.Option(help="With --to argos: where the package can be fetched; a folder's link ends with a slash."),

@@ -50,11 +50,20 @@ def predict(
             "a format of the model's task: for pairs of texts a .csv, .jsonl, .tmx or .tsv with the recipe's columns, "
             "for classification a .csv or .jsonl; SQuAD's JSON, whose outputs are one JSON object by the inputs' ids; "
             "a table or a folder of recordings; "
-            "stories in bAbI's format, also as a pattern."
+            "stories in bAbI's format, also as a pattern. A document (.md, .html, .srt, .vtt, .docx, .odt, .pptx, "
+            ".xlsx, .epub, .po, .xlf, .tmx, .json) stays what it is: see --output."
         ),
     ] = None,
     source_column: option.SourceColumns = None,
-    output: option.Output = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Write to this file or URL instead of standard output. A .gz, .zst or .xz is compressed. It appears "
+            "when everything is written. For a document it has the ending of its source; .tmx, .json and .xlsx are "
+            "documents where it has, and tables of inputs elsewhere.",
+        ),
+    ] = None,
     text: Annotated[
         str | None,
         typer.Option(
@@ -128,11 +137,11 @@ def predict(
     Each input line gives one output line, in the same order. At a terminal it asks for lines and answers each. Search
     options that are not given are those of the model's recipe.
     """
+    from transduce.cli.documents import is_document, translates, write_document
     from transduce.cli.predictions import writer
     from transduce.cli.text import is_terminal, tell, write_lines
     from transduce.core.destination import check_output
     from transduce.core.errors import InputError
-    from transduce.data.tags import require_language
     from transduce.inference.options import PredictionOptions
     from transduce.runtime.allocator import keep_freed_memory
 
@@ -146,17 +155,10 @@ def predict(
     refuse_texts(models)
     check_output(output, [*models, source, constraints, glossary], "--output")
     load: dict[str, Any] = {"ensemble": ensemble, "precision": precision, "trust_code": trust_code, "device": device}
-    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
+    documents = is_document(source, source_column, output)
+    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code or documents)
     loaded = _loaded(models, engine, search, more, load)
     terms = _glossary(glossary, loaded) if glossary else ()
-    file = _inputs(loaded, source, option.asked_columns(source_column, None)) if source else None
-    if file and file.note:
-        tell(file.note)
-    lines = [] if at_terminal else recordings or _lines(source, text, file)
-    if not to and (text is not None or lines):
-        require_language(loaded.source_tokenizer, lines)
-    if lines:
-        _tell_unfamiliar(loaded, lines)
     options = PredictionOptions(
         batch_size=batch_size,
         split=split,
@@ -164,7 +166,6 @@ def predict(
         must=must or [],
         must_not=must_not or [],
         prefix=prefix,
-        constraints=_constraints(constraints, len(lines)) if constraints else None,
         to=to,
         protect=protect,
         glossary=terms,
@@ -173,6 +174,17 @@ def predict(
         workers=1 if engine == "ray" else workers or 1,
         search=search,
     )
+    if documents and source and translates(loaded):
+        unfit = {"--json": as_json, "--format": form, "--draw": draw, "--constraints": constraints}
+        write_document(loaded, source, output, options, {**unfit, "--engine ray": engine == "ray"})
+        return
+    file = _inputs(loaded, source, option.asked_columns(source_column, None)) if source else None
+    if file and file.note:
+        tell(file.note)
+    lines = [] if at_terminal else recordings or _lines(source, text, file)
+    _look_at(loaded, lines, to, text)
+    if constraints:
+        options = replace(options, constraints=_constraints(constraints, len(lines)))
     names, below = file.names if file else [], partial(draw_below, loaded) if draw else None
     write = writer(as_json, text is not None, below, further)
     shown = form is None and not (as_json or draw or output or engine == "ray") and is_terminal(sys.stdout)
@@ -186,13 +198,24 @@ def predict(
         with _naming_lines(loaded, lines, source, text is not None or bool(recordings), file):
             _write_alone(loaded, lines, names, options, write)
     else:
-        written = f"format {further}" if further else "json" if as_json else "text"
-        how = {"predict": options.to_table(), "form": written}
+        how = {"predict": options.to_table(), "form": f"format {further}" if further else "json" if as_json else "text"}
         placed = _placed(loaded, models, load, how, engine == "ray", workers)
-        found = _in_bulk(placed, how, _rows(lines, names if as_json else [], options.constraints), len(lines))
-        found = (line for each in found for line in each.split("\n")) if further == "conll" else found
         with _naming_lines(loaded, lines, source, bool(recordings), file):
-            write_lines(found if as_json or not names else _by_name(names, found), output)
+            write_lines(_written(placed, how, lines, names, options.constraints), output)
+
+
+def _written(
+    placed: "Placement",
+    how: dict[str, Any],
+    lines: Collection[str],
+    names: list[str],
+    constraints: "Sequence[Constraints] | None",
+) -> "Iterator[str]":
+    """The lines of the outputs. how: settings of `PredictingWorker`."""
+    as_json, form = how["form"] == "json", how["form"]
+    found = _in_bulk(placed, how, _rows(lines, names if as_json else [], constraints), len(lines))
+    found = (line for each in found for line in each.split("\n")) if form == "format conll" else found
+    return found if as_json or not names else _by_name(names, found)
 
 
 def _loaded(
@@ -246,6 +269,16 @@ def _lines(source: Path | None, text: str | None, file: "InputFile | None") -> C
     if text is not None:
         return [text]
     return file.texts if file else source_lines(source)
+
+
+def _look_at(model: "LoadedModel", lines: Collection[str], to: str, text: str | None) -> None:
+    """Tell what of the input is new to the model. Raises InputError where it does not know which language to write."""
+    from transduce.data.tags import require_language
+
+    if not to and (text is not None or lines):
+        require_language(model.source_tokenizer, lines)
+    if lines:
+        _tell_unfamiliar(model, lines)
 
 
 def _tell_unfamiliar(model: "LoadedModel", lines: Collection[str]) -> None:

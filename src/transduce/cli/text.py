@@ -127,8 +127,11 @@ def tell_red(line: str) -> None:
 
 
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error if that is a terminal. Call the function it gives after each step."""
+def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on standard error if that is a terminal. Call the function it gives after each step.
+
+    total: None = nobody knows it.
+    """
     if not is_terminal(sys.stderr):
         yield lambda done: None
         return

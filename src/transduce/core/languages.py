@@ -55,3 +55,16 @@ def matching(code: str, known: Iterable[str]) -> str:
             return code if code in found else found[0]
     alike = [each for each in plain if asked == base == base_of(each)]
     return alike[0] if len(alike) == 1 else code
+
+
+def same_language(one: str, other: str) -> bool:
+    """Whether two codes may mean one language: case, and a region that only one of them has, do not matter."""
+    plain = [each.replace("_", "-").lower() for each in (one, other)]
+    return plain[0] == plain[1] or (base_of(one) == base_of(other) and any("-" not in each for each in plain))
+
+
+def closest(code: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that is the very language, else the first that may be (`same_language`); None: no such."""
+    alike = [each for each in known if same_language(each, code)]
+    plain = code.replace("_", "-").lower()
+    return next((each for each in alike if each.replace("_", "-").lower() == plain), alike[0] if alike else None)

@@ -250,6 +250,26 @@ class Pipeline(FollowsWeights):
             tell_unmet(predictions, tell, options.first)
         return predictions
 
+    def predict_file(
+        self, source: str | PathLike[str], output: str | PathLike[str], **options: Any
+    ) -> list[Prediction]:
+        """Translate a document into another file of its format; see docs/files.md.
+
+        Args:
+            source: a file of text, Markdown, HTML, subtitles, Office, OpenDocument, EPUB, gettext, XLIFF, TMX or JSON.
+            output: the file to write, with the same ending. It appears when all of it is there.
+            options: those of `predict`, but for what is about single outputs.
+
+        Returns:
+            What the model said of each segment of the text, in order.
+
+        Raises:
+            InputError: the file cannot be read or written; the model does not translate.
+        """
+        from transduce.pipeline.document_files import translate_file  # late: most programs have texts
+
+        return translate_file(self, source, output, PredictionOptions.of(options))
+
     def _second_searches(
         self, settings: Search, options: PredictionOptions, constraints: Sequence[Constraints]
     ) -> tuple[SearchAgain | None, SearchWider | None]:

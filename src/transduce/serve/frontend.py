@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from transduce.core.errors import InputError
 from transduce.core.languages import name_of
-from transduce.serve.file_formats import FORMATS
+from transduce.documents.formats import FORMATS
 from transduce.serve.guards import check_key
 from transduce.serve.libretranslate import body_of, openapi_of
 from transduce.serve.reading import route_class

@@ -40,6 +40,7 @@ HEADERS = {
 MICROPHONE = "camera=(), geolocation=(), microphone=(self)"  # of a page that records
 
 
+FILES = "/translate_file"
 TRANSCRIPTIONS = "/v1/audio/transcriptions"  # whose bodies are sound, and whose errors OpenAI's clients read
 
 
@@ -166,6 +167,8 @@ class Guards:
         texts, sound, path = self._settings.longest_body, self._settings.audio_bytes, scope["path"]
         if path == TRANSCRIPTIONS:
             return sound + 65_536
+        if path == FILES:
+            return max(texts, self._settings.file_bytes + 65_536)
         return max(texts, sound * 4 // 3 + 65_536) if path in EXPLORED and self._accepts_audio() else texts
 
     def _known_origin(self, headers: Headers) -> bool:

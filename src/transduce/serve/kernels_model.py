@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.documents.runs import Link
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
@@ -19,7 +20,6 @@ from transduce.inference.splitting import LongText, Pieces
 from transduce.pipeline.again import searching_again
 from transduce.search.plain_settings import METHODS, is_idle
 from transduce.search.settings import Search, search_settings
-from transduce.serve.markup import Link
 from transduce.serve.served_model import ModelUse, ServedModel
 from transduce.without_torch.choice import Engine, translator_of
 from transduce.without_torch.translator import Translator

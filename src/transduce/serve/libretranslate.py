@@ -16,10 +16,10 @@ from starlette.types import Message, Scope
 from transduce.core.errors import InputError
 from transduce.core.languages import name_of
 from transduce.data.tags import addressed
+from transduce.documents.html import HtmlDocument
+from transduce.documents.runs import Link, Parse, Translatable
 from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
-from transduce.serve.file_formats import Parse, Translatable
 from transduce.serve.guards import check_key
-from transduce.serve.markup import Document, Link
 from transduce.serve.models import Loaded
 from transduce.serve.plans import plan_of
 from transduce.serve.reading import RunInThread, refuse_half_characters, route_class
@@ -48,7 +48,7 @@ def routes(service: Service) -> APIRouter:
         """Translate text or HTML. JSON and forms are read."""
         asked = await body_of(request, service.run_in_thread, TranslateRequest)
         check_key(service.settings, request, asked.api_key)
-        return await translated(service, request, asked, Document if asked.format == "html" else None)
+        return await translated(service, request, asked, HtmlDocument if asked.format == "html" else None)
 
     @router.get("/languages")
     async def languages() -> list[Language]:

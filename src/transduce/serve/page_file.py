@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from transduce.core.templates import self_contained
-from transduce.serve.file_formats import FORMATS
+from transduce.documents.formats import FORMATS
 from transduce.serve.models import Models
 from transduce.serve.settings import ServeSettings
 
@@ -26,15 +26,16 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
         pairs.setdefault(each.source, []).extend(each.targets)
     attends = all(each.served.attends for each in translators)
     told = tuple((source, tuple(dict.fromkeys(targets))) for source, targets in pairs.items() if targets)
-    return _page(told, settings.characters, settings.wants_key, explorer, attends) if told else None
+    limits = (settings.characters, settings.file_bytes)
+    return _page(told, limits, settings.wants_key, explorer, attends) if told else None
 
 
 @lru_cache(maxsize=4)
 def _page(
-    pairs: tuple[tuple[str, tuple[str, ...]], ...], characters: int, key: bool, explorer: bool, attends: bool
+    pairs: tuple[tuple[str, tuple[str, ...]], ...], limits: tuple[int, int], key: bool, explorer: bool, attends: bool
 ) -> str:
-    """Written anew only when a model with other languages was loaded."""
-    data = {"pairs": pairs, "characters": characters, "key": key}
+    """Written anew only when a model with other languages was loaded. limits: of characters, of bytes of a file."""
+    data = {"pairs": pairs, "characters": limits[0], "bytes": limits[1], "key": key}
     data |= {"explore": explorer, "attends": attends, "files": list(FORMATS)}
     return self_contained(FOLDER / "index.html.jinja", data=data, explorer=explorer)
 

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.documents.runs import Link
 from transduce.inference.familiarity import Familiarity
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
 from transduce.inference.splitting import LongText, Pieces
 from transduce.search.settings import Search
-from transduce.serve.markup import Link
 
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention

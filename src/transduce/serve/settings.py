@@ -33,6 +33,8 @@ class ServeSettings(Config):
     """Characters of all texts together."""
     audio_bytes: int = Field(default=25_000_000, ge=1)
     """The longest sound file."""
+    file_bytes: int = Field(default=10_000_000, ge=1)
+    """The longest file that is translated, whose text may have `characters`."""
     texts: int = Field(default=128, ge=1)
     """Texts in a list."""
     beam: int = Field(default=16, ge=1)

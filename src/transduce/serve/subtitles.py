@@ -5,12 +5,11 @@ requirements). A character of Chinese, Japanese or Korean is as wide as two. One
 until the next begins. A pause of a second begins a new one.
 """
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 
+from transduce.documents.subtitles import LINES, WIDTH, width
 from transduce.inference.prediction import SpokenSegment, SpokenWord
 
-WIDTH, LINES = 42, 2  # of a line, in characters as wide as a Latin one; of a subtitle
 LONGEST, SHORTEST, PAUSE = 7.0, 1.0, 1.0  # seconds: of a subtitle, and between two words
 
 
@@ -84,11 +83,6 @@ def _filled(words: Sequence[str]) -> list[str]:
         else:
             lines.append(word)
     return [line.strip() for line in lines]
-
-
-def width(text: str) -> int:
-    """In characters as wide as a Latin one."""
-    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
 
 
 def _clock(seconds: float, comma: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -16,7 +17,10 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from transduce.core.errors import InputError
-from transduce.serve.file_formats import FORMATS, decoded, format_of, translated_name
+from transduce.documents.bilingual import FileLanguages
+from transduce.documents.formats import FORMATS, format_of, opened, translated_name
+from transduce.documents.opened import CutFile
+from transduce.documents.runs import Fits, Output
 from transduce.serve.guards import right_key
 from transduce.serve.libretranslate import form_of, translated
 from transduce.serve.schemas import Problem, TranslateRequest
@@ -64,6 +68,42 @@ class Download(NamedTuple):
     until: float
 
 
+class FileInWork:
+    """A file while models translate it: one, or one behind the other.
+
+    content: the file as it is now. shown: what of it is for people to read.
+
+    Raises:
+        InputError: it is of no format that is read, or damaged.
+    """
+
+    def __init__(self, name: str, content: bytes, languages: FileLanguages) -> None:
+        self._name, self._languages = name, languages
+        self._opened, self._times = opened(name, content, languages), 0
+        self.content, self.shown = content, self._opened.shown
+
+    def cut(self, text: str, fits: Fits, language: str) -> "_CutInWork":
+        """The file as pieces to translate, as `transduce.documents.runs.Parse`; the text is what is shown of it."""
+        self._times += 1
+        if self._times > 1 and format_of(self._name).bilingual:
+            raise InputError(f'file: "{self._name[:80]}": such a file is not translated through a third language.')
+        if self._times > 1:
+            self._opened = opened(self._name, self.content, self._languages)
+        return _CutInWork(self, self._opened.cut(fits, language))
+
+
+class _CutInWork:
+    """What `translated` takes apart and puts together; it sees texts, and the file has the bytes."""
+
+    def __init__(self, file: FileInWork, cut: CutFile) -> None:
+        self._file, self._cut, self.pieces = file, cut, cut.pieces
+
+    def rejoined(self, outputs: Sequence[Output]) -> str:
+        """The file gets its new content."""
+        self._file.content = self._cut.rejoined(outputs)
+        return self._file.shown
+
+
 class Downloads:
     """Translated files in memory, the oldest of which are given up when there are too many."""
 
@@ -92,17 +132,17 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/translate_file", openapi_extra=OPENAPI)
     async def translate_file(request: Request) -> TranslateFileAnswer:
-        """Translate a file: plain text, HTML or subtitles."""
+        """Translate a file: text, a document, slides, a table, a book, subtitles, or a file of translators."""
         body = await request.body()
         upload = await service.run_in_thread(lambda: asyncio.run(_upload(request.scope, body)))
         if not right_key(service.settings, request, upload.fields.get("api_key")):
             raise HTTPException(403, "Invalid API key")
-        form = format_of(upload.name)
-        text, encoding = decoded(upload.content, upload.name)
-        asked = TranslateRequest(q=text, source=upload.fields["source"], target=upload.fields["target"])
-        answer = await translated(service, request, asked, form.parse)
-        name = translated_name(upload.name, asked.target)
-        key = downloads.keep(name, form.media_type, str(answer.translatedText).encode(encoding))
+        source, target = upload.fields["source"], upload.fields["target"]
+        languages = FileLanguages("" if source == "auto" else source, target)
+        file = await service.run_in_thread(lambda: FileInWork(upload.name, upload.content, languages))
+        await translated(service, request, TranslateRequest(q=file.shown, source=source, target=target), file.cut)
+        name = translated_name(upload.name, target)
+        key = downloads.keep(name, format_of(upload.name).media_type, file.content)
         return TranslateFileAnswer(translatedFileUrl=f"{request.base_url}download_file/{key}")
 
     @router.get("/download_file/{name}", response_class=Response, responses={404: {"model": Problem}})

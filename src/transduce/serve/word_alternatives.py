@@ -15,9 +15,9 @@ from transduce.explore.exploration import asked
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Span
 from transduce.interpret.attention import Attention, looked
+from transduce.interpret.links import overlap
 from transduce.interpret.words import parts_in, words_in
 from transduce.pipeline.pipeline import Pipeline
-from transduce.serve.pipeline_model import overlap
 
 
 class Alternative(NamedTuple):

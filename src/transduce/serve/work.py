@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from transduce.documents.runs import Link
 from transduce.inference.options import PredictionOptions
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split
-from transduce.serve.markup import Link
 from transduce.serve.models import Loaded
 from transduce.serve.served_model import ServedModel
 

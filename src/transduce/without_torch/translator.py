@@ -172,6 +172,17 @@ class Translator:
 
     __call__ = predict
 
+    def predict_file(
+        self, source: str | PathLike[str], output: str | PathLike[str], **options: Any
+    ) -> list[Prediction]:
+        """Translate a document into another file of its format; see `transduce.pipeline.pipeline.Pipeline`.
+
+        Without attention, codes inside a sentence go to its end, and formats around all of it.
+        """
+        from transduce.pipeline.document_files import translate_file  # late: most programs have texts
+
+        return translate_file(self, source, output, PredictionOptions.of(options))
+
     def pieces(
         self,
         texts: Sequence[str],
@@ -347,14 +358,14 @@ def load(
     single, examples = all(map(_reads_single, files)), example_texts(files[0].provenance)
     preparation = _preparation(files[0], members[0])
     found = Translator(members, ensemble, files[0].config, lexicons[0], single, familiarity, preparation, examples)
-    found.judge = judging(files[0].provenance.get("confidence"), members[0].target) if len(members) == 1 else None
+    found.judge = judging(files[0].provenance.get("confidence"), members[0].target.tokenizer) if len(members) == 1 else None
     return found
 
 
 def _preparation(file: ModelFile, member: Member) -> Preparation:
     """What a model reads in place of a text; see `transduce.inference.preparation.preparation_of`."""
     sentences = section_of(file.config, "tokenizer").get("kind") != "character"
-    return Preparation.of(file.provenance, member.source, member.target, sentences)
+    return Preparation.of(file.provenance, member.source.tokenizer, member.target.tokenizer, sentences)
 
 
 def _check_machine(int8: bool) -> None:

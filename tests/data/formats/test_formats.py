@@ -69,6 +69,25 @@ def as_tmx(pairs: Pairs) -> bytes:
     return f"<tmx><header srclang='en'/><body>\n{''.join(map(unit, pairs))}</body></tmx>".encode()
 
 
+def as_po(pairs: Pairs) -> bytes:
+    def quoted(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+    return "\n".join([header, *(f"msgid {quoted(one)}\nmsgstr {quoted(two)}\n" for one, two in pairs)]).encode()
+
+
+def as_xliff(pairs: Pairs) -> bytes:
+    from xml.sax.saxutils import escape
+
+    units = "".join(
+        f'<trans-unit id="{number}"><source>{escape(one)}</source><target>{escape(two)}</target></trans-unit>\n'
+        for number, (one, two) in enumerate(pairs)
+    )
+    head = '<xliff version="1.2"><file source-language="en" target-language="sw" datatype="x" original="x"><body>\n'
+    return f"{head}{units}</body></file></xliff>".encode()
+
+
 WRITERS: dict[str, Callable[[Pairs], bytes]] = {
     "tsv": as_tsv,
     "csv": as_csv,
@@ -77,9 +96,14 @@ WRITERS: dict[str, Callable[[Pairs], bytes]] = {
     "parquet": as_parquet,
     "xlsx": as_xlsx,
     "tmx": as_tmx,
+    "po": as_po,
+    "xliff": as_xliff,
+    "xlf": as_xliff,
 }
 LINES = ("tsv", "csv", "jsonl")  # formats of lines of text
-CANNOT_HAVE_NUL = ("xlsx", "tmx")
+CANNOT_HAVE_NUL = ("xlsx", "tmx", "xliff", "xlf")
+OF_TRANSLATIONS = ("po", "xliff", "xlf")  # whose rows without one are left out
+OF_LANGUAGES = ("tmx", "xliff", "xlf")
 
 
 def test_every_format_is_tried() -> None:
@@ -111,6 +135,7 @@ READERS = [train, doctor, predict]
 @pytest.mark.parametrize("read", READERS)
 def test_the_rows_are_the_same(name: str, read: Callable[..., Pairs], tmp_path: Path) -> None:
     pairs = [(one.replace("\0", ""), two) for one, two in PAIRS] if name in CANNOT_HAVE_NUL else PAIRS
+    pairs = [pair for pair in pairs if all(pair)] if name in OF_TRANSLATIONS else pairs
     (tmp_path / f"a.{name}").write_bytes(WRITERS[name](pairs))
     assert read(tmp_path / f"a.{name}", languages=("en", "sw")) == pairs
 
@@ -179,7 +204,7 @@ def test_a_first_line_with_a_column_that_is_asked_for_is_a_header(tmp_path: Path
         resolve_inputs(Named(path, columns=("Luganda",)))
 
 
-@pytest.mark.parametrize("name", [name for name in WRITERS if name != "tmx"])
+@pytest.mark.parametrize("name", [name for name in WRITERS if name not in OF_LANGUAGES])
 def test_labels_are_read_from_every_table(name: str, tmp_path: Path) -> None:
     (tmp_path / f"a.{name}").write_bytes(WRITERS[name]([("good", "pos"), ("bad", "neg")]))
     file = LabelledFile(file=f"a.{name}", text="source", label="target")
@@ -201,3 +226,38 @@ def test_a_format_of_ones_own_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 
     allow_code(["semicolons:Semicolons"])
     assert [*read_pairs(files, tmp_path)] == [(1, "a cat", "paka")]
+
+
+def test_units_of_xliff_are_pairs_with_their_placeholders(tmp_path: Path) -> None:
+    source = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="en-GB" trgLang="fr">\
+<file id="f">
+<unit id="1"><notes><note>No</note></notes><segment>\
+<source>You have <ph id="1" equiv="%d"/> <pc id="2">cats</pc>.</source>
+<target>Vous avez <ph id="1" equiv="%d"/> <pc id="2">chats</pc>.</target></segment></unit>
+<unit id="2"><segment><source>Nothing</source></segment></unit></file></xliff>"""
+    path = tmp_path / "a.xlf"
+    path.write_text(source, encoding="utf-8")
+    inputs = resolve_inputs(Named(path, languages=("en", "fr")))
+    assert train(path, languages=("en", "fr")) == [("You have %d cats.", "Vous avez %d chats.")]
+    assert inputs.notes == (f"{path}: 1 unit without a translation is left out.",)
+    path.write_text(source.replace("</file>", ""), encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.xlf, line 4: expected XLIFF; mismatched tag"):
+        train(path)
+
+
+def test_messages_of_a_catalogue_are_pairs(tmp_path: Path) -> None:
+    polib = pytest.importorskip("polib")
+    catalogue = polib.POFile()
+    catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
+    long = "A line that is so long that it is wrapped by the library, " * 3
+    catalogue.append(polib.POEntry(msgid=long, msgstr='Mstari "mrefu"\n'))
+    catalogue.append(polib.POEntry(msgid="%d file", msgid_plural="%d files", msgstr_plural={0: "faili", 1: "mafaili"}))
+    catalogue.append(polib.POEntry(msgid="Guess", msgstr="Labda", flags=["fuzzy"]))
+    catalogue.append(polib.POEntry(msgid="Empty", msgctxt="x"))
+    catalogue.append(polib.POEntry(msgid="Old", msgstr="Zamani", obsolete=True))
+    catalogue.save(str(tmp_path / "a.po"))
+    expected = [(long, 'Mstari "mrefu"\n'), ("%d file", "faili"), ("%d files", "mafaili")]
+    rows = format_of(tmp_path / "a.po").rows(tmp_path / "a.po", ["source", "target"])
+    assert [tuple(texts) for _, texts in rows] == expected
+    notes = resolve_inputs(Named(tmp_path / "a.po")).notes
+    assert notes == (f"{tmp_path / 'a.po'}: 2 messages without a final translation are left out.",)

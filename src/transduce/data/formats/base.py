@@ -57,6 +57,10 @@ class Format(ABC):
         """Whether the first line names the columns, and is no row. Raises InputError as `columns`."""
         return False
 
+    def notes(self, path: Path) -> Sequence[str]:
+        """What to tell of a file before it is read: rows that are left out. Raises InputError as `columns`."""
+        return ()
+
     def text_columns(self, path: Path) -> Sequence[Key]:
         """Those of the columns that hold texts, where the first row tells. Raises InputError as `columns`."""
         return self.columns(path)

@@ -258,7 +258,8 @@ def _one(named: Named) -> Inputs:
         return _table(replace(named, separator=BARS))
     raise InputError(
         f"{path}: the target is missing. Name its file with {named.target_option}; or name one file with both sides: "
-        "tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, .tmx or a .zip of OPUS."
+        "tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, .tmx, .xlf, .po or a .zip "
+        "of OPUS."
     )
 
 
@@ -277,6 +278,7 @@ def _table(named: Named) -> Inputs:
         files["source_separator"] = named.source_separator
     if named.separator is not None:
         files["separator"] = named.separator
+    notes = (*notes, *format_of(named.source, separator=named.separator).notes(named.source))
     languages = named.languages or languages_of_columns(columns)
     return Inputs(training_name(named.source, ("", "")), files, languages, notes=notes)
 
@@ -288,10 +290,10 @@ def _of_languages(named: Named) -> Inputs:
     wanted = (*named.columns, named.target_column) if named.columns else named.languages or found
     if len(wanted) != 2 or None in wanted:
         raise InputError(f"{path}: has units in {', '.join(found)}; say which are meant, as --languages en-sw.")
-    source, target = (matching(str(each), found) for each in wanted)
+    source, target = (matching(str(each), found) for each in wanted)  # en, where there is en-US and en-GB
     languages = named.languages or (plain_code(source), plain_code(target))
     files = {"file": str(path), "source_column": source, "target_column": target}
-    return Inputs(training_name(path, languages), files, languages)
+    return Inputs(training_name(path, languages), files, languages, notes=tuple(format_of(path).notes(path)))
 
 
 def _parallel(named: Named, paths: Sequence[Path]) -> Inputs:

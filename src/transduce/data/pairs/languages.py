@@ -11,6 +11,11 @@ from transduce.data.files import PACKERS
 
 NO_CODES = frozenset("txt src tgt trg raw tok bpe lc zip ids xml md log npy bin dev".split())  # noqa: SIM905
 CODE = re.compile(r"([a-z]{2,3})([-_][A-Za-z]{2,4})?")
+REGION = re.compile(r"[A-Z]{2}|[A-Z][a-z]{3}|\d{3}")  # zh-CN, zh-Hant, es-419
+LANGUAGE = r"[a-z]{2,3}(?:[-_](?:[A-Za-z]{2,4}|\d{3}))?"
+PAIR = re.compile(
+    rf"([a-z]{{2,3}}(?:_[A-Za-z]{{2,4}})?)[-:,]([a-z]{{2,3}}(?:_[A-Za-z]{{2,4}})?)|({LANGUAGE})[:,]({LANGUAGE})"
+)
 TWO_LETTERS = {"cmn": "zh", "zho": "zh", "jpn": "ja", "kor": "ko", "eng": "en", "fra": "fr", "deu": "de", "spa": "es"}
 
 
@@ -24,15 +29,27 @@ def language_of(path: Path) -> str:
 
 
 def parse_languages(text: str) -> tuple[str, str]:
-    """`en-sw`.
+    """`en-sw`, `en-zh-CN`, `pt_BR:en`: two codes, each with its region or script, if it has one.
 
     Raises:
         InputError: something else.
     """
-    found = re.fullmatch(r"([a-z]{2,3}(?:_[A-Za-z]{2,4})?)[-:,]([a-z]{2,3}(?:_[A-Za-z]{2,4})?)", text.strip())
-    if not found:
-        raise InputError(f"--languages {text}: expected the codes of source and target, as in en-sw.")
-    return TWO_LETTERS.get(found[1], found[1]), TWO_LETTERS.get(found[2], found[2])
+    pair = PAIR.fullmatch(text.strip()) or PAIR.fullmatch(_marked(text.strip()))
+    if not pair:
+        raise InputError(f"--languages {text}: expected the codes of source and target, as in en-sw or en:zh-CN.")
+    source, target = (each for each in pair.groups() if each)
+    return TWO_LETTERS.get(source, source), TWO_LETTERS.get(target, target)
+
+
+def _marked(text: str) -> str:
+    """Two codes of three parts with a colon between: what looks like a region or a script belongs to what is before."""
+    parts = text.split("-")
+    regions = [place for place, each in enumerate(parts) if place and REGION.fullmatch(each)]
+    if len(parts) == 4 and regions == [1, 3]:
+        return f"{parts[0]}-{parts[1]}:{parts[2]}-{parts[3]}"
+    if len(parts) == 3 and len(regions) == 1:
+        return f"{parts[0]}-{parts[1]}:{parts[2]}" if regions == [1] else f"{parts[0]}:{parts[1]}-{parts[2]}"
+    return text
 
 
 def plain_code(code: str) -> str:

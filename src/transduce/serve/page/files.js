@@ -21,10 +21,10 @@
     asking = new AbortController();
     const { signal } = asking;
     const [from, to, key] = ["from", "to", "key"].map((id) => place(id).value);
-    const values = { file: file.name, formats: T.data.files.join(" "), most: T.data.characters };
+    const values = { file: file.name, formats: T.data.files.join(" "), most: T.data.bytes };
     if (!T.data.files.some((ending) => file.name.toLowerCase().endsWith(ending)))
       return status("error.format", values, true);
-    if (file.size > 4 * T.data.characters) return status("error.file.long", values, true); // no character has 5 bytes
+    if (file.size > T.data.bytes) return status("error.file.large", values, true);
     if (T.data.key && !key) return status("error.key", {}, true);
     status("file.working", values);
     try {
@@ -63,7 +63,8 @@
   source.addEventListener("dragleave", () => source.classList.remove("over"));
 
   T.onFrame(() => {
-    choose.textContent = T.say("file", { formats: T.data.files.join(" ") });
+    choose.textContent = T.say("file");
+    choose.title = T.data.files.join(" ");
     told.textContent = shown[0] && T.say(...shown);
   });
 })(window.Transduce);

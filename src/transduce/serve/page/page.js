@@ -4,7 +4,7 @@
   const PAUSE = 300; // milliseconds after the last key
   const place = (id) => document.getElementById(id);
   const [text, output, from, to, key] = ["text", "output", "from", "to", "key"].map(place);
-  /** pairs: [source, [target, ..]]; characters: the most at once; key: whether the server wants one; explore: whether
+  /** pairs: [source, [target, ..]]; characters: the most at once; bytes: of a file; key: whether the server wants one; explore: whether
       the explorer is at /explore; files: endings of names; attends: whether other words can be looked for. */
   T.data = JSON.parse(place("data").textContent);
   const targets = new Map(T.data.pairs);

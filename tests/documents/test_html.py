@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growing import grows_as_a_line
-from transduce.serve import markup
-from transduce.serve.markup import Document, Link, Run, parts_of
+from transduce.documents import html
+from transduce.documents.html import HtmlDocument, parts_of
+from transduce.documents.runs import Link, Run
 
 BITS = [
     *("<b>", "</b>", "<p>", "</p>", "<a href='x>'>", "</a>", "<br/>", "<img src=x>", "<script>", "</script>", "<code>"),
@@ -34,7 +35,7 @@ def test_the_parts_are_the_document(source: str) -> None:
 
 @given(SOURCES, st.data())
 def test_no_tag_is_lost_and_none_changes_its_place_among_tags(source: str, data: st.DataObject) -> None:
-    document = Document(source, never_whole)
+    document = HtmlDocument(source, never_whole)
     spans = st.tuples(st.integers(0, 12), st.integers(0, 12))
     links = st.lists(st.builds(Link, spans, spans), max_size=4)
     answers = [("QQ & <i> Q", data.draw(links)) for _ in document.pieces]
@@ -43,14 +44,14 @@ def test_no_tag_is_lost_and_none_changes_its_place_among_tags(source: str, data:
 
 @given(SOURCES)
 def test_what_a_model_writes_is_text(source: str) -> None:
-    document = Document(source, never_whole)
+    document = HtmlDocument(source, never_whole)
     made = document.rejoined([("<script>alert(1)</script>", []) for _ in document.pieces])
     assert made.count("<script>") == source.count("<script>")
 
 
 def translated(source: str, outputs: dict[str, tuple[str, list[tuple[str, str]]]]) -> str:
     """`outputs`: piece -> its translation and pairs of words that belong together."""
-    document = Document(source, never_whole)
+    document = HtmlDocument(source, never_whole)
     assert {piece.text for piece in document.pieces} == set(outputs)
     answers = []
     for piece in document.pieces:
@@ -97,7 +98,7 @@ def test_without_attention_inner_tags_go_to_the_ends() -> None:
     ],
 )
 def test_an_element_without_words_stays_empty_where_it_was(source: str, expected: str) -> None:
-    text = Document(source, never_whole).pieces[0].text
+    text = HtmlDocument(source, never_whole).pieces[0].text
     output = text.replace("One", "UN").replace("two", "DEUX").replace("three", "TROIS")
     pairs = [("One", "UN"), ("two", "DEUX"), ("three", "TROIS"), (".", ".")]
     assert translated(source, {text: (output, pairs)}) == expected
@@ -115,7 +116,7 @@ def test_what_has_no_letter_stays_as_it_is(quiet: str) -> None:
 
 @pytest.mark.parametrize("word", ["a", "é", "字", "ไ", "я", "ª"])
 def test_a_letter_of_any_script_is_read(word: str) -> None:
-    assert [piece.text for piece in Document(f"<p>{word}</p>", never_whole).pieces] == [word]
+    assert [piece.text for piece in HtmlDocument(f"<p>{word}</p>", never_whole).pieces] == [word]
 
 
 def test_a_tag_at_an_end_goes_with_its_partner_inside() -> None:
@@ -132,11 +133,11 @@ def test_tags_at_the_ends_and_between_sentences_stay() -> None:
 
 def test_what_asks_for_it_is_left_alone() -> None:
     quiet = "<style>p{}</style><p translate=no>Keep <b>this</b></p><span class='x notranslate'>and this</span>"
-    assert Document(quiet, never_whole).pieces == []
+    assert HtmlDocument(quiet, never_whole).pieces == []
     made = translated(
         f"{quiet}Run <code>ls -l</code> now", {quiet and "Run now": ("Lance maintenant", [("now", "mai")])}
     )
-    assert made == f"{quiet}Lance <code>ls -l</code>maintenant"
+    assert made == f"{quiet}Lance <code>ls -l</code> maintenant"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_what_asks_for_it_is_left_alone() -> None:
 @pytest.mark.parametrize("ending", ["", ">", "-->"])
 def test_no_markup_takes_long(unit: str, ending: str) -> None:
     def there_and_back(size: int) -> None:
-        document = Document(unit * (size // len(unit)) + ending, never_whole)
+        document = HtmlDocument(unit * (size // len(unit)) + ending, never_whole)
         document.rejoined([(piece.text, []) for piece in document.pieces])
 
     assert grows_as_a_line(there_and_back, 2_500)
@@ -154,8 +155,8 @@ def test_no_markup_takes_long(unit: str, ending: str) -> None:
 @given(st.lists(st.sampled_from(["<!--", "-->", "--!>", "-- >", "--", ">", "<b>", "</b>", "x ", "<p>", "<!", "-"])))
 @settings(max_examples=300, deadline=None)
 def test_comments_end_where_the_library_says(parts: list[str]) -> None:
-    class Plain(markup._Events):
+    class Plain(html._Events):
         parse_comment = HTMLParser.parse_comment
 
     source = "".join(parts)
-    assert markup._Events(source).found == Plain(source).found
+    assert html._Events(source).found == Plain(source).found
