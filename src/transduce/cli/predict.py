@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transduce.cli import options as option
+from transduce.cli.datastore import Knn, settings_of
 from transduce.cli.search_keys import models_and_recordings, models_and_search, refuse_texts
 from transduce.cli.search_options import with_search_options
 
@@ -100,6 +101,19 @@ def predict(
             "the sentences of a story that were read, a tree, what a language model looks back at, or the attention."
         ),
     ] = False,
+    datastore: Annotated[
+        Path | None,
+        typer.Option(help="A translation memory to consult, a file of transduce datastore build for this model."),
+    ] = None,
+    knn: Knn = None,
+    matches: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="With --datastore and --json, list the pairs of the memory that are at least so similar, in percent.",
+        ),
+    ] = None,
     lattice: Annotated[
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
@@ -139,9 +153,10 @@ def predict(
     _check(source, source_column, text, at_terminal, draw or form == "marks", as_json, constraints, engine, output)
     _check_recordings(recordings, source, text)
     refuse_texts(models)
-    check_output(output, [*models, source, constraints], "--output")
+    check_output(output, [*models, source, constraints, datastore], "--output")
+    _check_datastore(datastore, bool(knn) or matches is not None, engine)
     load: dict[str, Any] = {"ensemble": ensemble, "precision": precision, "trust_code": trust_code, "device": device}
-    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code)
+    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code or datastore)
     loaded = _loaded(models, engine, search, more, load)
     file = _inputs(loaded, source, option.asked_columns(source_column, None)) if source else None
     if file and file.note:
@@ -163,6 +178,10 @@ def predict(
         lattice=lattice,
         word_times=as_json,
         workers=1 if engine == "ray" else workers or 1,
+        datastore=datastore,
+        knn=settings_of(knn),
+        origins=as_json and datastore is not None,
+        matches=matches,
         search=search,
     )
     names, below = file.names if file else [], partial(draw_below, loaded) if draw else None
@@ -280,6 +299,15 @@ def _check(
         )
     if problems:
         raise InputError(problems)
+
+
+def _check_datastore(datastore: Path | None, more: bool, engine: str) -> None:
+    from transduce.core.errors import InputError
+
+    if more and datastore is None:
+        raise InputError("--knn and --matches are about a translation memory: name it with --datastore.")
+    if datastore is not None and engine == "ray":
+        raise InputError("--datastore is read in this process: leave out --engine ray.")
 
 
 def _check_recordings(recordings: Sequence[str], source: Path | None, text: str | None) -> None:

@@ -5,6 +5,7 @@ Nothing here imports torch or pydantic.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from transduce.inference.sentences import Split
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from transduce.inference.protocols import Advance
     from transduce.search.request import OnStep
 
-OF_OUTPUTS = ("must", "must_not", "prefix", "constraints", "lattice", "on_step")
+OF_OUTPUTS = ("must", "must_not", "prefix", "constraints", "lattice", "on_step", "datastore")
 """Options that need a search which goes step by step."""
 OF_THIS_CALL = ("constraints", "tell", "advance", "on_step", "first")
 """Options that mean something in this process, or for these texts, alone."""
@@ -43,6 +44,10 @@ class PredictionOptions:
     workers: int = 1
     on_step: "OnStep | None" = None
     first: int = 0
+    datastore: "str | PathLike[str] | None" = None
+    knn: Mapping[str, Any] = field(default_factory=dict)
+    origins: bool = False
+    matches: int | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -55,7 +60,8 @@ class PredictionOptions:
     def to_table(self) -> dict[str, Any]:
         """For `of`, as JSON; without what only this call can use."""
         named = {name: value for name, value in vars(self).items() if name not in ("search", *OF_THIS_CALL)}
-        return {**named, **self.search}
+        named["datastore"] = None if self.datastore is None else str(self.datastore)
+        return {**named, "knn": dict(self.knn), **self.search}
 
     @property
     def asked_of_outputs(self) -> list[str]:

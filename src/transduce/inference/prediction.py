@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.memory_use import FuzzyMatch, TokenOrigin, origins_table
 from transduce.inference.repetition import Repetition
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.lattice import Lattice
@@ -75,6 +76,8 @@ class Prediction:
         read; None = its file does not say.
     segments: of a recording, what is said in each part that the model heard at once; () = it is text.
     spoken_words: of a recording, its words with times, if they were asked for and the model can align; else ().
+    matches: with a datastore, the pairs of the memory whose sources are nearly this one, if they were asked for.
+    origins: with a datastore, where each of `tokens` came from, if that was asked for.
     cut: what of the source was read, where it has more tokens than the model has positions; None = all of it.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     attend: computes `attention`; whoever made the prediction fills it in. It is not part of what was predicted.
@@ -93,6 +96,8 @@ class Prediction:
     lattice: Lattice | None = None
     segments: tuple[SpokenSegment, ...] = ()
     spoken_words: tuple[SpokenWord, ...] = ()
+    matches: tuple[FuzzyMatch, ...] = ()
+    origins: tuple[TokenOrigin, ...] = ()
     cut: "TextCut | None" = None
     alternatives: tuple["Prediction", ...] = ()
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
@@ -177,8 +182,11 @@ class Prediction:
         )
 
     def details(self) -> dict[str, Any]:
-        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut; `warnings`."""
-        cut = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
+        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut; what a memory
+        has to do with it; `warnings`."""
+        cut: dict[str, Any] = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
+        cut |= {"matches": [each._asdict() for each in self.matches]} if self.matches else {}
+        cut |= origins_table(self.origins) if self.origins else {}
         return cut | ({"warnings": self.warnings} if self.warnings else {})
 
     @property
@@ -219,6 +227,8 @@ class Prediction:
             "attend",
             "picture",
             "cut",
+            "matches",
+            "origins",
             *(["unseen"] if self.unseen is None else []),
         )
         kept = {name: value for name, value in values.items() if name not in left_out and value != []}

@@ -361,6 +361,7 @@ def _summed(source: str, text: str, parts: Sequence[Prediction]) -> Prediction:
         tokens=tuple(token for part in parts for token in part.tokens),
         token_log_probabilities=tuple(each for part in parts for each in part.token_log_probabilities),
         ended=all(part.ended for part in parts),
+        origins=tuple(each for part in parts for each in part.origins),
     )
 
 

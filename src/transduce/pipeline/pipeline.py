@@ -2,7 +2,9 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -41,8 +43,10 @@ from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import differing_target, pairs_of, paths_of, text_of, texts_of
+from transduce.pipeline.opened_datastore import OpenedDatastore
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.runtime.devices import device_for
+from transduce.search.datastore import ModelIdentity, identity_of
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
 from transduce.search.settings import search_settings
@@ -70,6 +74,7 @@ class Pipeline(FollowsWeights):
 
     others: tuple[Task, ...] = ()
     familiarity = Familiarity()
+    _datastore: OpenedDatastore | None = None
     searches = attends = True  # outputs are found by search, whose settings `predict` takes; `attention` may be asked
 
     def __init__(
@@ -119,6 +124,10 @@ class Pipeline(FollowsWeights):
         word_times: bool = False,
         workers: int = 1,
         on_step: OnStep | None = None,
+        datastore: str | PathLike[str] | None = None,
+        knn: Mapping[str, Any] | None = None,
+        origins: bool = False,
+        matches: int | None = None,
         **search: Any,
     ) -> list[Prediction]: ...
 
@@ -141,6 +150,10 @@ class Pipeline(FollowsWeights):
         workers: int = 1,
         on_step: OnStep | None = None,
         first: int = 0,
+        datastore: str | PathLike[str] | None = None,
+        knn: Mapping[str, Any] | None = None,
+        origins: bool = False,
+        matches: int | None = None,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -171,11 +184,17 @@ class Pipeline(FollowsWeights):
                 into `texts`, or into `pieces(texts).read` if some texts are read in pieces. An exception that it raises
                 ends the search.
             first: the number of the first text in its file, from 0, which seeds samples and is told in messages.
+            datastore: a file of `transduce datastore build` for this model: a translation memory with which search
+                interpolates; see `transduce.search.knn`.
+            knn: keys of `transduce.search.datastore.KnnSettings` in place of the datastore's.
+            origins: with a datastore, tell where each token came from, as `Prediction.origins`; outputs are read again.
+            matches: with a datastore, the least similarity, in percent, of pairs in `Prediction.matches`.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
             InputError: what came is no text; a search setting is wrong; a text is too long and long="refuse", or in
-                pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
+                pieces that something is wanted of; what is wanted cannot be; no workers can be had here; the datastore
+                is missing, damaged, or of another model.
         """
         options = PredictionOptions(
             batch_size=batch_size,
@@ -193,6 +212,10 @@ class Pipeline(FollowsWeights):
             workers=workers,
             on_step=on_step,
             first=first,
+            datastore=datastore,
+            knn=knn or {},
+            origins=origins,
+            matches=matches,
             search=search,
         )
         listed, alone = texts_of(texts)
@@ -214,12 +237,20 @@ class Pipeline(FollowsWeights):
             how = (options.split, options.long, (), options.first)
             tell_of_pieces(pieces, constraints, lambda: self.pieces(listed, *how), tell)
         refuse_wants_of_pieces(constraints, pieces)
-        found = decode(self.searched, pieces, settings, options, constraints)
+        opened = self.datastore_of(options)
+        searched = replace(self.searched, memory=opened.memory if opened else None)
+        found = decode(searched, pieces, settings, options, constraints)
+        if options.origins:
+            from transduce.inference.origins import with_origins  # late: few ask for it
+
+            found = with_origins(searched, pieces, found, options.batch_size)
         if options.word_times and self.times_words:
             from transduce.interpret.word_times import with_word_times  # late: few ask for it
 
             found = with_word_times(self.searched, pieces, found, options.batch_size)
         predictions = self._shown(listed, pieces, found)
+        if opened and options.matches is not None:
+            predictions = opened.with_matches(predictions, texts, options.matches)
         if tell:
             tell_unmet(predictions, tell, options.first)
         return predictions
@@ -230,6 +261,25 @@ class Pipeline(FollowsWeights):
         return SearchedModel(
             self.model, generating(self.task), [generating(other) for other in self.others], self.lexicon
         )
+
+    def datastore_of(self, options: PredictionOptions) -> OpenedDatastore | None:
+        """The datastore that the options name; None = they name none. The last one is kept open.
+
+        Raises:
+            InputError: it is missing, damaged, or of another model; settings of it are wrong; only settings are given.
+        """
+        if options.datastore is None:
+            if options.knn or options.origins or options.matches is not None:
+                raise InputError("knn, origins and matches are about a datastore: name one as datastore.")
+            return None
+        self._datastore = OpenedDatastore.of(options.datastore, self, self._datastore)
+        return self._datastore.used(options.knn)
+
+    @cached_property
+    def identity(self) -> ModelIdentity:
+        """What tells this model from others, as datastores name it."""
+        tokenizers = {side: each.to_json() for side, each in self.task.tokenizers.items()}
+        return identity_of(self.model, self.recipe.name, tokenizers)
 
     @property
     def times_words(self) -> bool:
@@ -401,6 +451,11 @@ class EnsemblePipeline(Pipeline):
         self.metrics = {}
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
         self.model = Ensemble([member.model for member in members], mean).eval()
+
+    def datastore_of(self, options: PredictionOptions) -> None:
+        """None. Raises InputError where one is named: its states are those of one model."""
+        if options.datastore is not None:
+            raise InputError("datastore: it belongs to one model, and this is an ensemble. Leave it out.")
 
     def attention(self, prediction: Prediction) -> "Attention":
         """None: each member attends in its own way. Raises InputError always."""

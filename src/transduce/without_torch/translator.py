@@ -49,6 +49,7 @@ NAMES = {
     "constraints": "constraints on outputs",
     "lattice": "a lattice",
     "on_step": "a call after each token",
+    "datastore": "a datastore",
 }
 """What `transduce.inference.options.OF_OUTPUTS` is, for messages."""
 LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
