@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -17,6 +17,7 @@ from transduce.core.errors import InputError
 from transduce.core.languages import matching, name_of
 from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
+from transduce.serve.datastores import matches_in
 from transduce.serve.file_formats import Parse, Translatable
 from transduce.serve.guards import right_key
 from transduce.serve.markup import Document, Link
@@ -177,7 +178,9 @@ async def translated(
     listed = [asked.q] if isinstance(asked.q, str) else asked.q
     service.check_lengths(listed)
     asked, model = model_of(service, asked)
-    ask = _ask(service, model, asked.alternatives)
+    if asked.matches is not None and not model.served.has_memory:
+        raise InputError(f"Invalid request: matches: {model.name} has no translation memory here. Leave it out.")
+    ask = replace(_ask(service, model, asked.alternatives), matches=asked.matches)
     texts = await service.prepared(
         request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed]
     )
@@ -185,11 +188,13 @@ async def translated(
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
     best, others = await service.run_in_thread(lambda: _translations(found, asked.alternatives))
     detected = DetectedLanguage(language=model.source, confidence=100.0)
+    matches = [matches_in([each.prediction for each in own]) for _, own in found]
     several = not isinstance(asked.q, str)
     return TranslateAnswer(
         translatedText=best if several else best[0],
         alternatives=(others if several else others[0]) if asked.alternatives else None,
         detectedLanguage=([detected] * len(best) if several else detected) if asked.source == "auto" else None,
+        matches=None if asked.matches is None else matches if several else matches[0],
     )
 
 

@@ -62,6 +62,13 @@ class TranslateRequest(BaseModel):
         default=None, description="Our addition: a model by name; its languages are then not asked."
     )
     split: Split = Field(default="auto", description=f"Our addition: {SPLIT}")
+    matches: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="Our addition, for a model with a translation memory: also list its pairs whose sources are at "
+        "least so similar to a part of the text, in percent.",
+    )
 
 
 class DetectedLanguage(BaseModel):
@@ -71,12 +78,22 @@ class DetectedLanguage(BaseModel):
     confidence: float
 
 
+class MatchAnswer(BaseModel):
+    """A pair of a translation memory, its number, and the similarity of its source in percent."""
+
+    similarity: int
+    source: str
+    target: str
+    pair: int
+
+
 class TranslateAnswer(BaseModel):
     """A list where q was a list."""
 
     translatedText: str | list[str]
     alternatives: list[str] | list[list[str]] | None = None
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
+    matches: list[MatchAnswer] | list[list[MatchAnswer]] | None = None
 
 
 class AlternativesRequest(BaseModel):

@@ -28,13 +28,14 @@ class SearchOptions:
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
     split: see `Pipeline.predict`; "none" for text that is split already.
-    word_times: see there.
+    word_times, matches: see there.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
     long: Literal["split", "truncate"] = "split"
     split: Split = "none"
     word_times: bool = False
+    matches: int | None = None
 
 
 @dataclass(eq=False)
@@ -110,7 +111,11 @@ def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
     texts = [text for work in works for text in work.texts]
     asked, served = first.options, first.model.served
     options = PredictionOptions(
-        split=asked.split, long=asked.long, word_times=asked.word_times, search=dict(asked.search)
+        split=asked.split,
+        long=asked.long,
+        word_times=asked.word_times,
+        matches=asked.matches,
+        search=dict(asked.search),
     )
     if first.on_token:
         on_token = _while_connected(first, first.on_token)
