@@ -1,6 +1,6 @@
 """Does a translation memory teach a model a term, and leave everything else as it was?
 
-    transduce demo --output runs/demo
+    transduce demo
     python benchmarks/datastore.py runs/demo --memory dom.en dom.fr --test test.en test.fr --term street avenue
 
 Builds a datastore of the memory and translates the test twice, without it and with it. It reports
