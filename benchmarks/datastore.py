@@ -53,12 +53,13 @@ def main() -> None:
     model = transduce.load(asked.model)
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "memory.datastore"
-        found = {"datastore": built(model, asked, store)}
-        test = [lines(path, asked.lines) for path in asked.test]
-        found |= compared(model, store, *test, asked.term)
-        found["batches"] = invariance(model, store, test[0][: asked.invariance])
+        found: dict[str, Any] = {"datastore": built(model, asked, store)}
+        sources, references = (lines(path, asked.lines) for path in asked.test)
+        found |= compared(model, store, sources, references, asked.term)
+        found["batches"] = invariance(model, store, sources[: asked.invariance])
         if asked.general:
-            found["general"] = compared(model, store, *(lines(path, asked.lines) for path in asked.general), None)
+            others = [lines(path, asked.lines) for path in asked.general]
+            found["general"] = compared(model, store, others[0], others[1], None)
     found |= {"machine": machine(), "versions": library_versions(), "commit": source_commit()}
     print(json.dumps(found, ensure_ascii=False, indent=1))
 

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,25 @@ def test_what_the_file_says_and_the_same_bytes_again(tmp_path: Path) -> None:
     chosen = facts["facts"]["chosen"]
     assert chosen["settings"] == facts["settings"]
     assert chosen["after"] <= chosen["before"]
+
+
+@pytest.mark.parametrize("stage", ["reading the memory", "choosing the settings", "comparing outputs"])
+def test_interrupted_it_leaves_nothing_behind_and_the_old_file_as_it_was(stage: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.datastore"
+    path.write_text("before", encoding="utf-8")
+
+    @contextmanager
+    def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+        def advance(done: int) -> None:
+            if what == stage:
+                raise KeyboardInterrupt
+
+        yield advance
+
+    with pytest.raises(KeyboardInterrupt):
+        build_datastore(translator(), PAIRS, path, BuildOptions(keep=SOURCES[:3]), bar)
+    assert [each.name for each in tmp_path.iterdir()] == ["memory.datastore"]
+    assert path.read_text(encoding="utf-8") == "before"
 
 
 def test_pairs_that_are_not_taken_are_counted() -> None:

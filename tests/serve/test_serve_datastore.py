@@ -44,10 +44,18 @@ def test_answers_are_those_of_predict_and_matches_come_when_asked(served_file: P
             several = running.post("/translate", **{**asked, "q": [text, "zz"]}, matches=95).json()
             assert several["matches"] == [[match], []]
             assert '"memory": true' in running.client.get("/").text
+        [answer] = running.post("/v1/predict", texts=[text], origins=True, nbest=2).json()["predictions"]
+        told = model.predict(text, datastore=store, origins=True, nbest=2, **SHORT).to_dict()
+        assert answer["text"] == told["text"]
+        assert len(answer["nbest"]) == 2
+        assert [each["token"] for each in answer["origins"]] == list(told["tokens"])
+        assert answer["origins"] == told["origins"]
+        assert answer["origin_pairs"] == told["origin_pairs"]
         assert running.post("/translate", **asked, matches=101).status_code == 400
     with serving([served_file], use=ModelUse(search=SHORT)) as running:
         refused = running.post("/translate", **asked, matches=70)
         assert (refused.status_code, "has no translation memory" in refused.json()["error"]) == (400, True)
+        assert running.post("/v1/predict", texts=[text], origins=True).status_code == 400
         assert '"memory": true' not in running.client.get("/").text
 
 

@@ -182,12 +182,14 @@ class Prediction:
         )
 
     def details(self) -> dict[str, Any]:
-        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut; what a memory
-        has to do with it; `warnings`."""
-        cut: dict[str, Any] = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
-        cut |= {"matches": [each._asdict() for each in self.matches]} if self.matches else {}
-        cut |= origins_table(self.origins) if self.origins else {}
+        """What a kind of prediction tells besides, for JSON: how much was read of a text that was cut; `warnings`."""
+        cut = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
         return cut | ({"warnings": self.warnings} if self.warnings else {})
+
+    def memory_details(self) -> dict[str, Any]:
+        """What a translation memory has to do with it, for JSON: `matches`, and `origins` with the pairs they name."""
+        matches = {"matches": [each._asdict() for each in self.matches]} if self.matches else {}
+        return matches | (origins_table(self.origins) if self.origins else {})
 
     @property
     def warnings(self) -> list[str]:
@@ -232,7 +234,7 @@ class Prediction:
             *(["unseen"] if self.unseen is None else []),
         )
         kept = {name: value for name, value in values.items() if name not in left_out and value != []}
-        return {**kept, **self.details()}
+        return {**kept, **self.details(), **self.memory_details()}
 
 
 def empty_prediction(text: str) -> Prediction:

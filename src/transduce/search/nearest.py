@@ -18,13 +18,13 @@ from torch import Tensor
 from transduce.core.extras import library
 from transduce.kernels.matmul import linear
 
-BLOCK = 16_384  # vectors that are multiplied at once
+BLOCK = 4096  # vectors that are multiplied at once
 QUERIES = 512  # queries that are multiplied at once
 SPARE = 16  # candidates beyond those asked for
 KEPT = 2**28  # bytes of vectors that are kept in fp32 as well
 EXACT = 1_000_000  # more vectors than this are left to faiss
 UNIT = 2.0**-24  # of rounding in fp32
-CELLS, LOOKED_AT, SAMPLED = 4, 64, 64  # of faiss: cells a root of N; cells a query; training vectors a cell
+CELLS, LOOKED_AT, SAMPLED = 1, 64, 40  # of faiss: cells a root of N; cells a query; training vectors a cell
 
 
 class Nearest(NamedTuple):
@@ -94,11 +94,13 @@ class ExactNeighbors:
             first = last
 
     def _blocks(self) -> Iterator[Tensor]:
-        """(R, D) fp32."""
+        """(R, D) fp32; each may be written over by the next one."""
         if self._kept is not None:
             yield from self._kept
-        else:
-            yield from (key_RD.float() for key_RD in torch.split(self.keys_ND, BLOCK))
+            return
+        room_RD = self.keys_ND.new_empty(min(BLOCK, len(self.keys_ND)), self.keys_ND.shape[1], dtype=torch.float32)
+        for key_RD in torch.split(self.keys_ND, BLOCK):
+            yield room_RD[: len(key_RD)].copy_(key_RD)
 
 
 class FaissNeighbors:

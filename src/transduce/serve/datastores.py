@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transduce.core.errors import InputError
 from transduce.inference.prediction import Prediction
 from transduce.serve.schemas import MatchAnswer
+
+if TYPE_CHECKING:
+    from transduce.serve.models import Loaded
 
 
 def datastores_of(asked: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
@@ -29,6 +33,14 @@ def datastores_of(asked: Sequence[str], names: Sequence[str]) -> dict[str, Path]
             raise InputError(f"--datastore {each}: {name} has one already; a model takes one datastore.")
         found[name] = Path(path)
     return found
+
+
+def check_memory(model: "Loaded") -> None:
+    """Raises InputError for a model that consults no translation memory, of which none of this can be asked."""
+    if not model.served.has_memory:
+        raise InputError(
+            f"Invalid request: {model.name} has no translation memory here: leave out matches and origins."
+        )
 
 
 def matches_in(predictions: Sequence[Prediction]) -> list[MatchAnswer]:

@@ -17,7 +17,7 @@ from transduce.core.errors import InputError
 from transduce.core.languages import matching, name_of
 from transduce.data.tags import addressed
 from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
-from transduce.serve.datastores import matches_in
+from transduce.serve.datastores import check_memory, matches_in
 from transduce.serve.file_formats import Parse, Translatable
 from transduce.serve.guards import right_key
 from transduce.serve.markup import Document, Link
@@ -178,8 +178,8 @@ async def translated(
     listed = [asked.q] if isinstance(asked.q, str) else asked.q
     service.check_lengths(listed)
     asked, model = model_of(service, asked)
-    if asked.matches is not None and not model.served.has_memory:
-        raise InputError(f"Invalid request: matches: {model.name} has no translation memory here. Leave it out.")
+    if asked.matches is not None:
+        check_memory(model)
     ask = replace(_ask(service, model, asked.alternatives), matches=asked.matches)
     texts = await service.prepared(
         request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed]

@@ -197,6 +197,16 @@ class PredictRequest(SearchRequest):
     tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")
     alignment: bool = Field(default=False, description="Add which source token each output token attended to most.")
     attention: bool = Field(default=False, description="Add all attention weights.")
+    origins: bool = Field(
+        default=False, description="Of a model with a translation memory, add where each token came from."
+    )
+    matches: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="Of a model with a translation memory, add the pairs whose sources are at least so similar to the "
+        "text, in percent.",
+    )
 
 
 class NodeAnswer(BaseModel):
@@ -271,10 +281,40 @@ class AttentionAnswer(BaseModel):
     )
 
 
+class OriginEntryAnswer(BaseModel):
+    """An entry of a memory that says a token: its pair, its place in the target, its part of p_knn, its distance."""
+
+    pair: int
+    position: int
+    weight: float
+    distance: float
+
+
+class TokenOriginAnswer(BaseModel):
+    """Where a token came from: the memory's weight there, and its part of the token's probability."""
+
+    token: str
+    memory: float
+    share: float
+    entries: list[OriginEntryAnswer]
+
+
+class MemoryPairAnswer(BaseModel):
+    """A pair of a memory."""
+
+    source: str
+    target: str
+
+
 class PredictionAnswer(Output):
     """The best output, and what else was requested. attention is null for a text that was read in pieces."""
 
     nbest: list[Output] | None = None
+    matches: list[MatchAnswer] | None = None
+    origins: list[TokenOriginAnswer] | None = None
+    origin_pairs: dict[str, MemoryPairAnswer] | None = Field(
+        default=None, description="The pairs that origins name, by number."
+    )
     unseen: float | None = Field(
         default=None,
         description="The share of the text's characters that no training source had, where the model knows them.",

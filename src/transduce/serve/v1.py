@@ -14,6 +14,7 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.data.tags import addressed
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
+from transduce.serve.datastores import check_memory
 from transduce.serve.events import EVENT, event, heard
 from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
@@ -108,7 +109,10 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[WorkI
             raise InputError(f"texts.{place}: {known.partition(': ')[2]}." for place, known in pieces.long.items())
     share = service.settings.attention_numbers // max(1, len(asked.texts))
     attention_limit = share if asked.attention or asked.alignment else 0
-    ask = SearchOptions(search, "truncate" if asked.long == "truncate" else "split", asked.split)
+    if asked.origins or asked.matches is not None:
+        check_memory(model)
+    long = "truncate" if asked.long == "truncate" else "split"
+    ask = SearchOptions(search, long, asked.split, matches=asked.matches, origins=asked.origins)
     whole = WorkItem(model, tuple(asked.texts), ask, attention_limit)
     if not asked.texts or whole.samples:
         return [whole] if asked.texts else []
@@ -165,7 +169,7 @@ def _weights(layers: "Sequence[Layer]") -> Iterator[str]:
 def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
     found = answer.prediction
     listed = [Output(**_output(asked, each)) for each in found.alternatives if not found.details()]
-    values = _output(asked, found)
+    values = {**_output(asked, found), **found.memory_details()}
     return PredictionAnswer(**values, nbest=listed or None, unseen=found.unseen, attention=_attention(asked, answer))
 
 

@@ -28,7 +28,7 @@ class SearchOptions:
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
     split: see `Pipeline.predict`; "none" for text that is split already.
-    word_times, matches: see there.
+    word_times, matches, origins: see there.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
@@ -36,6 +36,7 @@ class SearchOptions:
     split: Split = "none"
     word_times: bool = False
     matches: int | None = None
+    origins: bool = False
 
 
 @dataclass(eq=False)
@@ -115,6 +116,7 @@ def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
         long=asked.long,
         word_times=asked.word_times,
         matches=asked.matches,
+        origins=asked.origins,
         search=dict(asked.search),
     )
     if first.on_token:
