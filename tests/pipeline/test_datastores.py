@@ -240,6 +240,33 @@ def test_settings_are_chosen_for_likelihood_and_keep_what_is_wanted(tmp_path: Pa
         choose(own, None, 0.0, {"depth": 3})
 
 
+def test_validation_pairs_choose_with_all_entries(tmp_path: Path) -> None:
+    model, validation = translator(), list(zip(SOURCES[:5], TARGETS[:5], strict=True))
+    path = built(model, tmp_path, validation=validation, kept=0.0)
+    pairs, memory = memory_pairs(model, PAIRS[:5]), Memory(load_datastore(path), torch.device("cpu"))
+    wanted = choose(examined(model, memory, pairs.source_ids, pairs.target_ids, 64, lambda done: None), None, 0.0, {})
+    assert read_facts(path)["facts"]["chosen"] == wanted.to_dict()
+    assert wanted.settings.distance is not None or wanted.settings.weight == 0.9  # its own entries are at distance 0
+
+
+def test_sources_are_read_with_the_tag_of_the_language(tmp_path: Path) -> None:
+    model = translator(tags=[">>en<<", ">>fr<<"])
+    with pytest.raises(InputError, match=r"--to|language"):
+        built(model, tmp_path)
+    path = built(model, tmp_path, to="fr", knn={"k": 1, "weight": 0.5, "temperature": 1.0})
+    near, far = (model.predict(SOURCES[3], **HOW, to=to, datastore=path, origins=True) for to in ("fr", "en"))
+    store = load_datastore(path)
+    assert store.sources[3] == SOURCES[3]
+    memory = Memory(store, torch.device("cpu"))
+    distances = []
+    for to in ("fr", "en"):
+        ids = memory_pairs(model, [PAIRS[3]], to)
+        said = examined(model, memory, ids.source_ids, ids.target_ids, 1, lambda done: None)
+        distances.append(float(said.distance[:, 0].max()))
+    assert distances[0] < 1e-3 < distances[1]
+    assert near.origins[0].memory > far.origins[0].memory
+
+
 def test_origins_name_pairs_that_say_the_token_and_their_share(tmp_path: Path) -> None:
     model = translator()
     path = built(model, tmp_path, knn={"k": 6, "weight": 0.8, "temperature": 5.0, "distance": None})

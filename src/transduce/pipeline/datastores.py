@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -77,7 +77,7 @@ def build_datastore(
 ) -> Datastore:
     """Write the datastore of a memory, and return it. The file appears when it is whole.
 
-    The states lie in a temporary file beside it until then, so memory does not grow with their number.
+    The states lie in an unnamed file beside it until then, so memory does not grow with their number.
 
     Args:
         pairs: numbered (source, target) pairs.
@@ -94,8 +94,8 @@ def build_datastore(
         raise InputError(
             f"datastore: the memory has no pair to take ({told_dropped(memory.dropped) or 'it is empty'})."
         )
-    with tempfile.TemporaryDirectory(prefix=".datastore.", dir=path.parent) as folder:
-        keys_ND = _keys(pipeline, memory, Path(folder) / "keys", options.batch_size, bar)
+    with _unnamed_file(path.parent) as file:
+        keys_ND = _keys(pipeline, memory, file, options.batch_size, bar)
         count = torch.tensor([len(ids) for ids in memory.target_ids])
         store = Datastore(
             keys=keys_ND,
@@ -178,7 +178,15 @@ def _target_ids(pipeline: Pipeline, texts: Sequence[str]) -> list[list[int]]:
     return [column.closed(ids) for ids in column.encode(texts)]
 
 
-def _keys(pipeline: Pipeline, memory: MemoryPairs, file: Path, batch_size: int, bar: Bar) -> Tensor:
+def _unnamed_file(folder: Path) -> IO[bytes]:
+    """A file that is gone when it is closed, however this process ends. Raises InputError where none can be made."""
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    except OSError as error:
+        raise InputError(f"{folder}: nothing can be written there: {error.strerror}.") from None
+
+
+def _keys(pipeline: Pipeline, memory: MemoryPairs, file: IO[bytes], batch_size: int, bar: Bar) -> Tensor:
     """(N, D) fp16 in a file, in the order of the pairs and of their tokens."""
     lengths = [len(ids) for ids in memory.target_ids]
     offsets, keys_ND = [0, *accumulate(lengths)], None
