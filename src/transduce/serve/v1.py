@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -111,7 +111,7 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[WorkI
     attention_limit = share if asked.attention or asked.alignment else 0
     if asked.origins or asked.matches is not None:
         check_memory(model)
-    long = "truncate" if asked.long == "truncate" else "split"
+    long: Literal["split", "truncate"] = "truncate" if asked.long == "truncate" else "split"
     ask = SearchOptions(search, long, asked.split, matches=asked.matches, origins=asked.origins)
     whole = WorkItem(model, tuple(asked.texts), ask, attention_limit)
     if not asked.texts or whole.samples:
