@@ -9,7 +9,7 @@ from transduce.inference.prediction import Prediction
 from transduce.serve.schemas import MatchAnswer
 
 if TYPE_CHECKING:
-    from transduce.serve.models import Loaded
+    from transduce.serve.served_model import ServedModel
 
 
 def datastores_of(asked: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
@@ -35,12 +35,10 @@ def datastores_of(asked: Sequence[str], names: Sequence[str]) -> dict[str, Path]
     return found
 
 
-def check_memory(model: "Loaded") -> None:
+def check_memory(name: str, served: "ServedModel") -> None:
     """Raises InputError for a model that consults no translation memory, of which none of this can be asked."""
-    if not model.served.has_memory:
-        raise InputError(
-            f"Invalid request: {model.name} has no translation memory here: leave out matches and origins."
-        )
+    if not served.has_memory:
+        raise InputError(f"Invalid request: {name} has no translation memory here: leave out matches and origins.")
 
 
 def matches_in(predictions: Sequence[Prediction]) -> list[MatchAnswer]:

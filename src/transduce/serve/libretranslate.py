@@ -179,7 +179,7 @@ async def translated(
     service.check_lengths(listed)
     asked, model = model_of(service, asked)
     if asked.matches is not None:
-        check_memory(model)
+        check_memory(model.name, model.served)
     ask = replace(_ask(service, model, asked.alternatives), matches=asked.matches)
     texts = await service.prepared(
         request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed]

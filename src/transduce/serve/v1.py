@@ -110,7 +110,7 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[WorkI
     share = service.settings.attention_numbers // max(1, len(asked.texts))
     attention_limit = share if asked.attention or asked.alignment else 0
     if asked.origins or asked.matches is not None:
-        check_memory(model)
+        check_memory(model.name, model.served)
     long: Literal["split", "truncate"] = "truncate" if asked.long == "truncate" else "split"
     ask = SearchOptions(search, long, asked.split, matches=asked.matches, origins=asked.origins)
     whole = WorkItem(model, tuple(asked.texts), ask, attention_limit)
