@@ -18,6 +18,8 @@ from visiting import Visit, visiting
 from random_models import model_file, translator
 from served import Gate, Server, serving
 from transduce.core.model_file import save_model_file
+from transduce.pipeline.datastores import BuildOptions, build_datastore
+from transduce.pipeline.pipeline import load
 from transduce.serve.served_model import ModelUse
 
 Open = Callable[..., Visit]
@@ -183,6 +185,23 @@ def test_loading_is_said_and_an_older_text_is_given_up(browser: Browser, models:
         tab.find("#text").fill("ka le")
         expect(tab.find("#swap")).to_be_disabled()  # nobody translates back
         shows(tab, translated(running, "ka le"))
+
+
+def test_pairs_of_the_memory_stand_below_the_translation(browser: Browser, models: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("rapidfuzz")
+    store, pairs = tmp_path / "memory.datastore", [(1, "ba be bi do", "first"), (2, "ka <b>le</b> mo", "second")]
+    build_datastore(load(models[0]), pairs, store, BuildOptions(knn={"k": 1, "weight": 0.5, "temperature": 1.0}))
+    use = ModelUse(datastores=(str(store),))
+    with serving(models[:1], use=use) as running, visiting(browser, f"{running.address}/") as tab:
+        at(tab)
+        expect(tab.find("#memory")).to_be_hidden()
+        tab.find("#text").fill("ba be bi da")
+        expect(tab.find("#memory-list li")).to_have_text(["90 % ba be bi do first"])
+        tab.find("#text").fill("ka <b>le</b> mo")
+        expect(tab.find("#memory-list li")).to_have_text(["100 % ka <b>le</b> mo second"])
+        check(tab, "matches")
+        tab.find("#clear").click()
+        expect(tab.find("#memory")).to_be_hidden()
 
 
 def test_errors_are_said_in_words_and_can_be_tried_again(visit: Open, server: Server) -> None:

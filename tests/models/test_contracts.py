@@ -40,6 +40,7 @@ from transduce.models.protocols import (
     Processes,
     Reorders,
     Steps,
+    StepsWithHidden,
     map_tree,
     select,
     writes_at_once,
@@ -448,6 +449,21 @@ def test_step_by_step_equals_the_full_pass(case: Case) -> None:
     assert stepped_BTV.dtype == torch.float32
     torch.testing.assert_close(stepped_BTV, whole_BTV, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(stepped_BTV.exp().sum(-1), torch.ones(target.values.shape))
+
+
+@every_stepper
+def test_hidden_states_of_steps_are_those_of_the_full_pass(case: Case) -> None:
+    model, (source, target) = case.build(), case.inputs()
+    if not isinstance(model, StepsWithHidden):
+        return
+    whole = model.before_logits(source, target) if isinstance(model, PredictsByProduct) else None
+    memory, state = model.start(source, len(target.values))  # type: ignore[attr-defined]
+    for time, token_B in enumerate(target.values[:, :FEW].unbind(1)):
+        plain_BV, _ = model.step(token_B, memory, state)  # type: ignore[attr-defined]
+        hidden_BD, log_probabilities_BV, state = model.step_hidden(token_B, memory, state)
+        assert torch.equal(log_probabilities_BV, plain_BV)
+        if whole is not None:
+            torch.testing.assert_close(hidden_BD, whole[0][:, time], rtol=1e-5, atol=1e-5)
 
 
 @every_stepper

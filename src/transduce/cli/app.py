@@ -11,6 +11,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from transduce.cli.compare import compare
 from transduce.cli.convert import convert
+from transduce.cli.datastore import build as build_datastore
+from transduce.cli.datastore import info as datastore_info
 from transduce.cli.demo import demo
 from transduce.cli.distill import distill
 from transduce.cli.doctor import doctor
@@ -33,7 +35,7 @@ from transduce.version import __version__
 
 GROUPS = {
     "First steps": ("demo",),
-    "Train": ("train", "new", "distill", "translate-back", "shortlist"),
+    "Train": ("train", "new", "distill", "translate-back", "shortlist", "datastore"),
     "Use": ("predict", "generate", "serve", "keys", "export", "convert"),
     "Evaluate": ("evaluate", "score", "compare"),
     "Look inside": ("explore", "info", "runs"),
@@ -43,18 +45,10 @@ GROUPS = {
 OUTPUTS = ("-o", "--output", "--output-dir", "--out", "--dir", "--save")  # as other tools call where results go
 
 
-class CommandHelp(TyperCommand):
-    """A command whose docstring opens with one sentence and an indented example."""
+class OpensWithExample:
+    """Help that opens with one sentence and an indented example."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """An option that other commands have is answered with what it is called here."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:  # NoSuchOption, which lies elsewhere in each version of typer
-            known = {name for parameter in self.params for name in parameter.opts}
-            if getattr(error, "option_name", None) in OUTPUTS and not getattr(error, "possibilities", None):
-                error.possibilities = [name for name in ("--run", "--output") if name in known][:1]  # type: ignore[attr-defined]
-            raise
+    help: str | None
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Paragraphs are wrapped; indented ones are written line by line."""
@@ -66,6 +60,24 @@ class CommandHelp(TyperCommand):
                     continue
                 for line in paragraph.splitlines():
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class CommandHelp(OpensWithExample, TyperCommand):
+    """A command, whose docstring is its help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """An option that other commands have is answered with what it is called here."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # NoSuchOption, which lies elsewhere in each version of typer
+            known = {name for parameter in self.params for name in parameter.opts}
+            if getattr(error, "option_name", None) in OUTPUTS and not getattr(error, "possibilities", None):
+                error.possibilities = [name for name in ("--run", "--output") if name in known][:1]  # type: ignore[attr-defined]
+            raise
+
+
+class VerbGroup(OpensWithExample, TyperGroup):
+    """A verb that has commands of its own."""
 
 
 class Commands(TyperGroup):
@@ -125,6 +137,21 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command(cls=CommandHelp)(command)
+
+datastore = typer.Typer(
+    cls=VerbGroup,
+    help="""Let a model consult a translation memory while it translates.
+
+    transduce datastore build runs/my memory.tmx
+
+`build` makes a datastore of a memory, `info` shows what one holds. predict and serve take it with --datastore.""",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+datastore.command("build", cls=CommandHelp)(build_datastore)
+datastore.command("info", cls=CommandHelp)(datastore_info)
+app.add_typer(datastore, name="datastore")
 
 
 @app.callback(invoke_without_command=True)

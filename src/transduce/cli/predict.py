@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from transduce.cli import options as option
+from transduce.cli.datastore import Knn, settings_of
 from transduce.cli.search_keys import models_and_recordings, models_and_search, refuse_texts
 from transduce.cli.search_options import with_search_options
 
@@ -114,6 +115,19 @@ def predict(
             "the sentences of a story that were read, a tree, what a language model looks back at, or the attention."
         ),
     ] = False,
+    datastore: Annotated[
+        Path | None,
+        typer.Option(help="A translation memory to consult, a file of transduce datastore build for this model."),
+    ] = None,
+    knn: Knn = None,
+    matches: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="With --datastore and --json, list the pairs of the memory that are at least so similar, in percent.",
+        ),
+    ] = None,
     lattice: Annotated[
         bool, typer.Option(help="With --json, write every hypothesis that the beam search considered.")
     ] = False,
@@ -153,12 +167,12 @@ def predict(
     _check(source, source_column, text, at_terminal, draw or form == "marks", as_json, constraints, engine, output)
     _check_recordings(recordings, source, text)
     refuse_texts(models)
-    check_output(output, [*models, source, constraints, glossary], "--output")
+    check_output(output, [*models, source, constraints, glossary, datastore], "--output")
+    _check_datastore(datastore, bool(knn) or matches is not None, engine)
     load: dict[str, Any] = {"ensemble": ensemble, "precision": precision, "trust_code": trust_code, "device": device}
     documents = is_document(source, source_column, output)
-    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code or documents)
+    more = bool(draw or lattice or must or must_not or prefix or constraints or trust_code or documents or datastore)
     loaded = _loaded(models, engine, search, more, load)
-    terms = _glossary(glossary, loaded) if glossary else ()
     options = PredictionOptions(
         batch_size=batch_size,
         split=split,
@@ -168,10 +182,14 @@ def predict(
         prefix=prefix,
         to=to,
         protect=protect,
-        glossary=terms,
+        glossary=_glossary(glossary, loaded),
         lattice=lattice,
         word_times=as_json,
         workers=1 if engine == "ray" else workers or 1,
+        datastore=datastore,
+        knn=settings_of(knn),
+        origins=as_json and datastore is not None,
+        matches=matches,
         search=search,
     )
     if documents and source and translates(loaded):
@@ -341,6 +359,15 @@ def _check(
         raise InputError(problems)
 
 
+def _check_datastore(datastore: Path | None, more: bool, engine: str) -> None:
+    from transduce.core.errors import InputError
+
+    if more and datastore is None:
+        raise InputError("--knn and --matches are about a translation memory: name it with --datastore.")
+    if datastore is not None and engine == "ray":
+        raise InputError("--datastore is read in this process: leave out --engine ray.")
+
+
 def _check_recordings(recordings: Sequence[str], source: Path | None, text: str | None) -> None:
     from transduce.core.errors import InputError
 
@@ -427,9 +454,11 @@ def _by_name(names: list[str], outputs: "Iterator[str]") -> "Iterator[str]":
     yield json_line(dict(zip(names, outputs, strict=True)))
 
 
-def _glossary(path: Path, model: "LoadedModel") -> "Glossary":
-    from transduce.inference.glossary import read_glossary
+def _glossary(path: Path | None, model: "LoadedModel") -> "Glossary":
+    from transduce.inference.glossary import Glossary, read_glossary
 
+    if path is None:
+        return Glossary()
     task = model.config.get("task", {})
     return read_glossary(path, (str(task.get("source", "")), str(task.get("target", ""))))
 

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -86,6 +86,13 @@ def serve(
     device: options.Device = "auto",
     shortlist: options.Shortlist = None,
     prune: options.Prune = None,
+    datastore: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A translation memory that a model consults, a file of transduce datastore build; of several models "
+            "as NAME=FILE. Repeatable."
+        ),
+    ] = None,
     engine: Annotated[
         Literal["auto", "torch", "kernels", "ctranslate2"],
         typer.Option(
@@ -125,6 +132,13 @@ def serve(
         "origins": tuple(allow_origin or []),
     }
     models, search = models_and_search(models, {"prune": prune, "shortlist": shortlist})
-    use = {"trust_code": trust_code, "precision": precision, "device": device, "search": search, "engine": engine}
+    use: dict[str, Any] = {
+        "trust_code": trust_code,
+        "precision": precision,
+        "device": device,
+        "search": search,
+        "engine": engine,
+    }
+    use["datastores"] = tuple(datastore or ())
     explores = explore and engine in ("auto", "torch") and find_spec("torch")  # it looks into models
     start(models, use, asked, host, port, page if explores else None)

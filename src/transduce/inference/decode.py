@@ -25,6 +25,7 @@ from transduce.runtime.workers import parallel_map
 from transduce.search import fused_search
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
+from transduce.search.knn import Memory
 from transduce.search.lattice import Lattice
 from transduce.search.request import OnStep, Request
 from transduce.search.settings import Search
@@ -38,12 +39,14 @@ class SearchedModel:
 
     others: the tasks of an ensemble's further members, which read each text in their own tokens.
     lexicon: what a shortlist is made of; None = there is none.
+    memory: what is interpolated with the model; None = nothing is.
     """
 
     model: nn.Module
     task: Generates
     others: Sequence[Generates] = ()
     lexicon: Lexicon | None = None
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class _BatchSearch:
 
     def outside(self, batches: Sequence[Sequence[int]]) -> bool:
         """Whether workers can be threads, as all searches are calls outside of Python."""
-        if self.options.workers <= 1 or len(batches) <= 1 or self.options.lattice:
+        if self.options.workers <= 1 or len(batches) <= 1 or self.options.lattice or self.searched.memory:
             return False
         asked = list(self.requests.values())
         return _goes_in_one_call(self.searched.model, self.read(batches[-1][-1:]), asked, self.settings)
@@ -159,6 +162,7 @@ class _BatchSearch:
             lattices=lattices,
             shortlist=_shortlist(self.searched.lexicon, requests, self.settings, task),
             on_step=_told(self.options.on_step, places),
+            datastore=self.searched.memory,
             device=device,
         )
         return found, lattices

@@ -6,6 +6,7 @@ Nothing here imports torch or pydantic.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from transduce.inference.glossary import Glossary
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 GlossaryTerms = Glossary | Mapping[str, str] | Sequence[Sequence[str]]
 """Terms and their translations."""
-OF_OUTPUTS = ("must", "must_not", "prefix", "constraints", "lattice", "on_step")
+OF_OUTPUTS = ("must", "must_not", "prefix", "constraints", "lattice", "on_step", "datastore")
 """Options that need a search which goes step by step."""
 OF_THIS_CALL = ("constraints", "tell", "advance", "on_step", "first")
 """Options that mean something in this process, or for these texts, alone."""
@@ -49,6 +50,10 @@ class PredictionOptions:
     first: int = 0
     protect: bool = True
     glossary: GlossaryTerms = ()
+    datastore: "str | PathLike[str] | None" = None
+    knn: Mapping[str, Any] = field(default_factory=dict)
+    origins: bool = False
+    matches: int | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -64,6 +69,8 @@ class PredictionOptions:
             each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("search", *OF_THIS_CALL)
         }
         named["glossary"] = [list(term) for term in self.terms.terms]
+        named["datastore"] = None if self.datastore is None else str(self.datastore)
+        named["knn"] = dict(self.knn)
         return {**named, **self.search}
 
     @cached_property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.memory_use import FuzzyMatch, TokenOrigin, origins_table
 from transduce.inference.preparation import Edit, Prepared, mapped
 from transduce.inference.repetition import Repetition
 from transduce.search.hypothesis import Hypothesis
@@ -78,6 +79,8 @@ class Prediction:
         read; None = its file does not say.
     segments: of a recording, what is said in each part that the model heard at once; () = it is text.
     spoken_words: of a recording, its words with times, if they were asked for and the model can align; else ().
+    matches: with a datastore, the pairs of the memory whose sources are nearly this one, if they were asked for.
+    origins: with a datastore, where each of `tokens` came from, if that was asked for.
     cut: what of the source was read, where it has more tokens than the model has positions; None = all of it.
     read: what the model read in place of the source; None = the source itself. Its `tokens` answer that.
     missing: of what has to stand in the output as it stands in the source (numbers, addresses, codes), and of a
@@ -103,6 +106,8 @@ class Prediction:
     lattice: Lattice | None = None
     segments: tuple[SpokenSegment, ...] = ()
     spoken_words: tuple[SpokenWord, ...] = ()
+    matches: tuple[FuzzyMatch, ...] = ()
+    origins: tuple[TokenOrigin, ...] = ()
     cut: "TextCut | None" = None
     read: str | None = None
     missing: tuple[str, ...] = ()
@@ -219,7 +224,7 @@ class Prediction:
         cut = {} if self.cut is None else {"cut": {"tokens": self.cut.tokens, "read": self.cut.read}}
         words = [] if self.spoken_words else self.word_confidences
         sure: dict[str, Any] = {"confidence": _rounded(self.confidence)} if self.confidence is not None else {}
-        sure |= {"words": [[self.text[a:b], _rounded(one)] for a, b, one in words]} if words else {}
+        sure |= {"word_confidences": [[self.text[a:b], _rounded(one)] for a, b, one in words]} if words else {}
         return cut | sure | ({"warnings": self.warnings} if self.warnings else {})
 
     @cached_property
@@ -237,6 +242,11 @@ class Prediction:
         """The share of the words that are right, as it is expected; None where their confidences are not known."""
         words = self.word_confidences
         return sum(each.confidence for each in words) / len(words) if words else None
+
+    def memory_details(self) -> dict[str, Any]:
+        """What a translation memory has to do with it, for JSON: `matches`, and `origins` with the pairs they name."""
+        matches = {"matches": [each._asdict() for each in self.matches]} if self.matches else {}
+        return matches | (origins_table(self.origins) if self.origins else {})
 
     @property
     def warnings(self) -> list[str]:
@@ -283,10 +293,12 @@ class Prediction:
             "cut",
             "missing",
             "repeated",
+            "matches",
+            "origins",
             *(name for name in ("unseen", "read") if values[name] is None),
         )
         kept = {name: value for name, value in values.items() if name not in left_out and value != []}
-        return {**kept, **self.details()}
+        return {**kept, **self.details(), **self.memory_details()}
 
 
 def _rounded(probability: float) -> float:

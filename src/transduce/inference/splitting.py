@@ -410,6 +410,7 @@ def _summed(source: str, text: str, parts: Sequence[Prediction]) -> Prediction:
         ended=all(part.ended for part in parts),
         missing=tuple(each for part in parts for each in part.missing),
         repeated=next((part.repeated for part in parts if part.repeated), None),
+        origins=tuple(each for part in parts for each in part.origins),
     )
 
 

@@ -187,7 +187,9 @@ def refuse_options(options: PredictionOptions) -> None:
     problems = []
     if "on_step" in wanted:
         problems.append("CTranslate2 does not tell outputs as they grow: ask for the whole output.")
-    if named := [name for name in wanted if name != "on_step"]:
+    if "datastore" in wanted:
+        problems.append("datastore: CTranslate2 does not give the states that it holds. Leave it out.")
+    if named := [name for name in wanted if name not in ("on_step", "datastore")]:
         problems.append(f"{', '.join(named)}: CTranslate2 has no constraints on outputs. Leave it out.")
     if options.workers > 1:
         problems.append("workers: CTranslate2 has threads of its own. Leave it out.")

@@ -136,8 +136,15 @@ class Convolution(nn.Module):
         self, token_B: Tensor, memory: ConvolutionMemory, state: ConvolutionState
     ) -> tuple[Tensor, ConvolutionState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
-        logits_BTV, state = self._extend(token_B[:, None], memory, state)
-        return log_probabilities(logits_BTV[:, -1]), state
+        _, log_probabilities_BV, state = self.step_hidden(token_B, memory, state)
+        return log_probabilities_BV, state
+
+    def step_hidden(
+        self, token_B: Tensor, memory: ConvolutionMemory, state: ConvolutionState
+    ) -> tuple[Tensor, Tensor, ConvolutionState]:
+        """See `transduce.models.protocols.StepsWithHidden`."""
+        hidden_B1D, state = self._hidden(token_B[:, None], memory, state)
+        return hidden_B1D[:, -1], log_probabilities(self._logits(hidden_B1D, memory)[:, -1]), state
 
     def _encode(self, source: Padded) -> tuple[Tensor, Tensor]:
         """The states z, and the values (z + e) / sqrt(2), both (B, S, D)."""
@@ -161,6 +168,13 @@ class Convolution(nn.Module):
         self, token_BT: Tensor, memory: ConvolutionMemory, past: ConvolutionState
     ) -> tuple[Tensor, ConvolutionState]:
         """Logits (B, T, V) after each of T tokens that follow those in `past`, and the new state."""
+        hidden_BTD, state = self._hidden(token_BT, memory, past)
+        return self._logits(hidden_BTD, memory), state
+
+    def _hidden(
+        self, token_BT: Tensor, memory: ConvolutionMemory, past: ConvolutionState
+    ) -> tuple[Tensor, ConvolutionState]:
+        """The vectors (B, T, D) that predict the tokens after these, and the new state."""
         count, offset = token_BT.shape[1], int(past.position[0])  # rows go in step
         position_BT = past.position[:, None] + torch.arange(count, device=token_BT.device)
         embedded_BTD = self.dropout(self.target_positions(self.target_embedding(token_BT), offset))
@@ -169,12 +183,12 @@ class Convolution(nn.Module):
             source = ConvolutionSource(read, memory.allowed, memory.gain)
             x_BTD, after = block(x_BTD, embedded_BTD, source, before, position_BT)
             blocks.append(after)
-        hidden_BTD = self.dropout(self.decoded(x_BTD))
+        hidden_BTD: Tensor = self.dropout(self.decoded(x_BTD))
+        return hidden_BTD, ConvolutionState(past.position + count, tuple(blocks))
+
+    def _logits(self, hidden_BTD: Tensor, memory: ConvolutionMemory) -> Tensor:
         logits_BTV = self.output.logits(hidden_BTD)
-        if self.pointer:
-            assert memory.copies is not None
-            logits_BTV = self.pointer(logits_BTV, hidden_BTD, memory.copies)
-        return logits_BTV, ConvolutionState(past.position + count, tuple(blocks))
+        return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV
 
 
 def _embedding(vocabulary: int, width: int) -> Embedding:

@@ -64,8 +64,13 @@ class LinearTransformer(nn.Module):
 
     def step(self, token_B: Tensor, memory: Memory, state: LinearState) -> tuple[Tensor, LinearState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
-        hidden_BTD, state = self.decoder.extend(self.target_embedding(token_B[:, None]), state, memory)
-        return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
+        _, log_probabilities_BV, state = self.step_hidden(token_B, memory, state)
+        return log_probabilities_BV, state
+
+    def step_hidden(self, token_B: Tensor, memory: Memory, state: LinearState) -> tuple[Tensor, Tensor, LinearState]:
+        """See `transduce.models.protocols.StepsWithHidden`."""
+        hidden_B1D, state = self.decoder.extend(self.target_embedding(token_B[:, None]), state, memory)
+        return hidden_B1D[:, -1], log_probabilities(self.output.logits(hidden_B1D[:, -1])), state
 
     def _remember(self, source: Padded) -> Memory:
         encoded = self.encode(source)

@@ -115,6 +115,15 @@ class Steps(Protocol):
 
 
 @runtime_checkable
+class StepsWithHidden(Protocol):
+    """Steps, and also gives the vector from which it predicts a token, before the output layer."""
+
+    def step_hidden(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tensor, Tree]:
+        """Hidden states (B, D), and what `step` returns: log-probabilities (B, V), and the state after `token`."""
+        ...
+
+
+@runtime_checkable
 class HasFusedSearch(Protocol):
     """Steps, and may be able to run a whole beam search in one call."""
 

@@ -113,8 +113,15 @@ class Rnn(nn.Module):
 
     def step(self, token_B: Tensor, memory: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
-        logits_B1V, state = self._decode(token_B[:, None], memory, state)
-        return log_probabilities(logits_B1V[:, 0]), state
+        _, log_probabilities_BV, state = self.step_hidden(token_B, memory, state)
+        return log_probabilities_BV, state
+
+    def step_hidden(
+        self, token_B: Tensor, memory: RnnMemory, state: RecurrentState
+    ) -> tuple[Tensor, Tensor, RecurrentState]:
+        """See `transduce.models.protocols.StepsWithHidden`."""
+        hidden_B1D, state = self._hidden(token_B[:, None], memory, state)
+        return hidden_B1D[:, 0], log_probabilities(self._logits(hidden_B1D, memory)[:, 0]), state
 
     def _read(self, source: Padded) -> tuple[Padded, StackParts]:
         read = embedded(self.source_embedding, source)
@@ -132,7 +139,14 @@ class Rnn(nn.Module):
 
     def _decode(self, target_BT: Tensor, source: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Logits (B, T, V) after each of T more tokens, and the new state."""
+        hidden_BTD, state = self._hidden(target_BT, source, state)
+        return self._logits(hidden_BTD, source), state
+
+    def _hidden(self, target_BT: Tensor, source: RnnMemory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """The decoder's readouts (B, T, D), and the new state."""
         embedded_BTD: Tensor = self.dropout(self.target_embedding(target_BT))
-        read_BTD, state = self.decoder.extend(embedded_BTD, source.memory, state)
-        logits_BTV = self.output.logits(read_BTD)
-        return self.pointer(logits_BTV, read_BTD, source.copies) if self.pointer else logits_BTV, state
+        return self.decoder.extend(embedded_BTD, source.memory, state)
+
+    def _logits(self, hidden_BTD: Tensor, source: RnnMemory) -> Tensor:
+        logits_BTV = self.output.logits(hidden_BTD)
+        return self.pointer(logits_BTV, hidden_BTD, source.copies) if self.pointer else logits_BTV

@@ -91,8 +91,13 @@ class SsruTransformer(nn.Module):
 
     def step(self, token_B: Tensor, memory: Memory, state: Cells) -> tuple[Tensor, Cells]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
-        hidden_BTD, state = self.decoder(self.target_embedding(token_B[:, None]), state, *memory)
-        return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
+        _, log_probabilities_BV, state = self.step_hidden(token_B, memory, state)
+        return log_probabilities_BV, state
+
+    def step_hidden(self, token_B: Tensor, memory: Memory, state: Cells) -> tuple[Tensor, Tensor, Cells]:
+        """See `transduce.models.protocols.StepsWithHidden`."""
+        hidden_B1D, state = self.decoder(self.target_embedding(token_B[:, None]), state, *memory)
+        return hidden_B1D[:, -1], log_probabilities(self.output.logits(hidden_B1D[:, -1])), state
 
     def fused_search(self, memory: Memory, longest: int) -> FusedSearch | None:
         fused, (sources, allowed) = self.decoder.fused, memory

@@ -140,8 +140,13 @@ class Transformer(nn.Module):
 
     def step(self, token_B: Tensor, memory: TransformerMemory, state: State) -> tuple[Tensor, State]:
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
-        logits_BTV, state = self._decode(token_B[:, None], memory, state)
-        return log_probabilities(logits_BTV[:, -1]), state
+        _, log_probabilities_BV, state = self.step_hidden(token_B, memory, state)
+        return log_probabilities_BV, state
+
+    def step_hidden(self, token_B: Tensor, memory: TransformerMemory, state: State) -> tuple[Tensor, Tensor, State]:
+        """See `transduce.models.protocols.StepsWithHidden`."""
+        hidden_B1D, state = self._hidden(token_B[:, None], memory, state, None)
+        return hidden_B1D[:, -1], log_probabilities(self._logits(hidden_B1D, memory)[:, -1]), state
 
     def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
         parts = {name for name, part in self._modules.items() if part is not None}
@@ -165,8 +170,11 @@ class Transformer(nn.Module):
     ) -> tuple[Tensor, State]:
         """Logits (B, T, V) after each of T more tokens, and the new state."""
         hidden_BTD, state = self._hidden(target_BT, memory, past, real_BT)
+        return self._logits(hidden_BTD, memory), state
+
+    def _logits(self, hidden_BTD: Tensor, memory: TransformerMemory) -> Tensor:
         logits_BTV = self.output.logits(hidden_BTD)
-        return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV, state
+        return self.pointer(logits_BTV, hidden_BTD, memory.copies) if self.pointer else logits_BTV
 
     def _hidden(
         self, target_BT: Tensor, memory: TransformerMemory, past: State | None, real_BT: Tensor | None

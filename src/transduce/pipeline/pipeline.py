@@ -2,8 +2,9 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -45,8 +46,10 @@ from transduce.kernels.matmul import Precision
 from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import differing_target, pairs_of, paths_of, text_of, texts_of
+from transduce.pipeline.opened_datastore import OpenedDatastore
 from transduce.pipeline.outline import Outline, lexicon_of, load_weights
 from transduce.runtime.devices import device_for
+from transduce.search.datastore import ModelIdentity, identity_of
 from transduce.search.ensemble import Ensemble
 from transduce.search.request import OnStep
 from transduce.search.settings import Search, search_settings
@@ -78,6 +81,7 @@ class Pipeline(FollowsWeights):
     familiarity = Familiarity()
     preparation = Preparation()
     judge: "Callable[[Prediction], list[WordConfidence]] | None" = None
+    _datastore: OpenedDatastore | None = None
     searches = attends = True  # outputs are found by search, whose settings `predict` takes; `attention` may be asked
 
     def __init__(
@@ -131,6 +135,10 @@ class Pipeline(FollowsWeights):
         on_step: OnStep | None = None,
         protect: bool = True,
         glossary: GlossaryTerms = (),
+        datastore: str | PathLike[str] | None = None,
+        knn: Mapping[str, Any] | None = None,
+        origins: bool = False,
+        matches: int | None = None,
         **search: Any,
     ) -> list[Prediction]: ...
 
@@ -155,6 +163,10 @@ class Pipeline(FollowsWeights):
         first: int = 0,
         protect: bool = True,
         glossary: GlossaryTerms = (),
+        datastore: str | PathLike[str] | None = None,
+        knn: Mapping[str, Any] | None = None,
+        origins: bool = False,
+        matches: int | None = None,
         **search: Any,
     ) -> Prediction | list[Prediction]:
         """One prediction a text, in order; each is what it would be alone. An empty text gives an empty prediction.
@@ -190,11 +202,17 @@ class Pipeline(FollowsWeights):
                 it is, and read capitals, quotes and invisible characters as the training texts have them; see
                 `transduce.inference.preparation`. What is missing all the same is in `Prediction.missing`.
             glossary: terms and their translations, as a table or as pairs, which outputs use where the terms stand.
+            datastore: a file of `transduce datastore build` for this model: a translation memory with which search
+                interpolates; see `transduce.search.knn`.
+            knn: keys of `transduce.search.datastore.KnnSettings` in place of the datastore's.
+            origins: with a datastore, tell where each token came from, as `Prediction.origins`; outputs are read again.
+            matches: with a datastore, the least similarity, in percent, of pairs in `Prediction.matches`.
             search: any key of `transduce.search.settings.Search` in place of the recipe's: beam=5, alpha=0.75, ..
 
         Raises:
             InputError: what came is no text; a search setting is wrong; a text is too long and long="refuse", or in
-                pieces that something is wanted of; what is wanted cannot be; no workers can be had here.
+                pieces that something is wanted of; what is wanted cannot be; no workers can be had here; the datastore
+                is missing, damaged, or of another model.
         """
         options = PredictionOptions(
             batch_size=batch_size,
@@ -214,6 +232,10 @@ class Pipeline(FollowsWeights):
             first=first,
             protect=protect,
             glossary=glossary,
+            datastore=datastore,
+            knn=knn or {},
+            origins=origins,
+            matches=matches,
             search=search,
         )
         listed, alone = texts_of(texts)
@@ -239,13 +261,21 @@ class Pipeline(FollowsWeights):
             how = (options.split, options.long, (), options.first)
             tell_of_pieces(pieces, constraints, lambda: self.pieces(listed, *how), tell)
         refuse_wants_of_pieces(constraints, pieces)
-        found = decode(self.searched, pieces, settings, options, constraints)
-        found = looked_after(pieces, found, *self._second_searches(settings, options, constraints))
+        opened = self.datastore_of(options)
+        searched = replace(self.searched, memory=opened.memory if opened else None)
+        found = decode(searched, pieces, settings, options, constraints)
+        if options.origins:
+            from transduce.inference.origins import with_origins  # late: few ask for it
+
+            found = with_origins(searched, pieces, found, options.batch_size)
+        found = looked_after(pieces, found, *_second_searches(searched, settings, options, constraints))
         if options.word_times and self.times_words:
             from transduce.interpret.word_times import with_word_times  # late: few ask for it
 
             found = with_word_times(self.searched, pieces, found, options.batch_size)
         predictions = self._shown(listed, pieces, found)
+        if opened and options.matches is not None:
+            predictions = opened.with_matches(predictions, texts, options.matches)
         if tell:
             tell_unmet(predictions, tell, options.first)
         return predictions
@@ -270,23 +300,31 @@ class Pipeline(FollowsWeights):
 
         return translate_file(self, source, output, PredictionOptions.of(options))
 
-    def _second_searches(
-        self, settings: Search, options: PredictionOptions, constraints: Sequence[Constraints]
-    ) -> tuple[SearchAgain | None, SearchWider | None]:
-        """For what is missing, and for loops; none where outputs are drawn, or written at once."""
-        update = wider(settings.method, settings.beam)
-        if update is None:
-            return None, None
-        again = partial(search_again, self.searched, settings, options, constraints)
-        more = settings.model_copy(update={**update, "groups": 1, "diversity": 0.0})
-        return again, None if any(constraints) else partial(search_widely, self.searched, more, options)
-
     @property
     def searched(self) -> SearchedModel:
         """The model as `decode` takes it. Raises InputError where outputs are not searched for."""
         return SearchedModel(
             self.model, generating(self.task), [generating(other) for other in self.others], self.lexicon
         )
+
+    def datastore_of(self, options: PredictionOptions) -> OpenedDatastore | None:
+        """The datastore that the options name; None = they name none. The last one is kept open.
+
+        Raises:
+            InputError: it is missing, damaged, or of another model; settings of it are wrong; only settings are given.
+        """
+        if options.datastore is None:
+            if options.knn or options.origins or options.matches is not None:
+                raise InputError("knn, origins and matches are about a datastore: name one as datastore.")
+            return None
+        self._datastore = OpenedDatastore.of(options.datastore, self, self._datastore)
+        return self._datastore.used(options.knn)
+
+    @cached_property
+    def identity(self) -> ModelIdentity:
+        """What tells this model from others, as datastores name it."""
+        tokenizers = {side: each.to_json() for side, each in self.task.tokenizers.items()}
+        return identity_of(self.model, self.recipe.name, tokenizers)
 
     @property
     def times_words(self) -> bool:
@@ -464,6 +502,11 @@ class EnsemblePipeline(Pipeline):
         self.provenance = {"ensemble": mean, "members": [member.provenance for member in members]}
         self.model = Ensemble([member.model for member in members], mean).eval()
 
+    def datastore_of(self, options: PredictionOptions) -> None:
+        """None. Raises InputError where one is named: its states are those of one model."""
+        if options.datastore is not None:
+            raise InputError("datastore: it belongs to one model, and this is an ensemble. Leave it out.")
+
     def attention(self, prediction: Prediction) -> "Attention":
         """None: each member attends in its own way. Raises InputError always."""
         raise InputError("an ensemble has no attention of its own; load one of its members by itself.")
@@ -536,6 +579,18 @@ def check_members(members: Sequence[EnsembleMember], names: Sequence[str]) -> No
             problems.append(f"{name}: it hears other features than {names[0]}; the members of an ensemble share them.")
     if problems:
         raise InputError(problems)
+
+
+def _second_searches(
+    searched: SearchedModel, settings: Search, options: PredictionOptions, constraints: Sequence[Constraints]
+) -> tuple[SearchAgain | None, SearchWider | None]:
+    """For what is missing, and for loops; none where outputs are drawn, or written at once."""
+    update = wider(settings.method, settings.beam)
+    if update is None:
+        return None, None
+    again = partial(search_again, searched, settings, options, constraints)
+    more = settings.model_copy(update={**update, "groups": 1, "diversity": 0.0})
+    return again, None if any(constraints) else partial(search_widely, searched, more, options)
 
 
 def picture_of(task: Task) -> Callable[[Prediction], str] | None:

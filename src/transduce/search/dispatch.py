@@ -15,6 +15,7 @@ from transduce.search.batch_request import BatchRequest
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.joint_ctc import JointlyDecoded
+from transduce.search.knn import Memory, WithDatastore
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.one_call import refuse_impossible
 from transduce.search.request import OnStep, Request
@@ -40,6 +41,7 @@ def search(
     lattices: list[Lattice] | None = None,
     shortlist: Tensor | None = None,
     on_step: OnStep | None = None,
+    datastore: Memory | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each request its hypotheses, best first: at least one, at most `settings.nbest`.
@@ -59,6 +61,8 @@ def search(
         on_step: called with a `transduce.search.request.Step` after each token of all rows. The search then runs step
             by step instead of as one call, which is slower and finds the same outputs. An exception that it raises ends
             the search. Methods that do not write token by token, and forced search, have no steps.
+        datastore: what is interpolated with the model (`transduce.search.knn`), on its device. The search then runs
+            step by step.
         device: the model's device; needed only without a source.
 
     Raises:
@@ -82,6 +86,9 @@ def search(
     _check_model(model, settings.method)
     _check_method(batch, settings)
     _check_shortlist(batch, settings.method, shortlist)
+    if datastore is not None:
+        _check_datastore(settings)
+        batch = replace(batch, model=WithDatastore(model, datastore))
     if not requests:
         return []
     if settings.ctc_weight:
@@ -180,6 +187,14 @@ def _check_method(batch: BatchRequest, settings: Search) -> None:
         problems.append("search.no_repeat_ngram: outputs of a grammar must repeat tokens; leave it out.")
     if problems:
         raise InputError(problems)
+
+
+def _check_datastore(settings: Search) -> None:
+    """Raises InputError for settings that do not go with a datastore."""
+    if settings.method in AT_ONCE:
+        raise InputError(f'datastore: method "{settings.method}" writes all words at once, and reads no datastore.')
+    if settings.coverage > 0 or settings.ctc_weight:
+        raise InputError("datastore: does not go with search.coverage or search.ctc_weight. Leave out one of them.")
 
 
 def _check_shortlist(batch: BatchRequest, method: str, shortlist: Tensor | None) -> None:

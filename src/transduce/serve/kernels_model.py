@@ -80,6 +80,10 @@ class KernelsModel:
         return self._with_torch is not None
 
     @property
+    def has_memory(self) -> bool:
+        return False
+
+    @property
     def pipeline(self) -> "Pipeline":
         """With torch, which is loaded now if it was not. Raises InputError where there is none."""
         return self.torch_model.pipeline

@@ -19,11 +19,12 @@ from transduce.data.tags import addressed
 from transduce.documents.html import HtmlDocument
 from transduce.documents.runs import Link, Parse, Translatable
 from transduce.inference.sentences import Segment, has_letters_or_digits, rejoined, segments
+from transduce.serve.datastores import check_memory, matches_in
 from transduce.serve.guards import check_key
 from transduce.serve.models import Loaded
 from transduce.serve.plans import plan_of
 from transduce.serve.reading import RunInThread, refuse_half_characters, route_class
-from transduce.serve.schemas import Language, Problem, TranslateAnswer, TranslateRequest
+from transduce.serve.schemas import Language, Problem, TranslateAnswer, TranslateRequest, terms_of
 from transduce.serve.service import Service
 from transduce.serve.work import Answer, SearchOptions, WorkItem
 
@@ -204,18 +205,45 @@ async def _by_model(
 ) -> TranslateAnswer:
     """What one model makes of the texts."""
     ranks = _ranks(service, model, asked.alternatives)
-    ask = SearchOptions((("nbest", ranks + 1),)) if ranks else SearchOptions()
+    if asked.matches is not None:
+        check_memory(model.name, model.served)
+    ask = SearchOptions(
+        (("nbest", ranks + 1),) if ranks else (),
+        matches=asked.matches,
+        protect=asked.protect,
+        glossary=terms_of(asked.glossary),
+    )
     texts = await service.prepared(
         request, lambda: [cut_text(service, model, text, asked, parse, ask) for text in listed_of(asked)]
     )
     answers = iter(await service.answers(request, [work for text in texts for work in text.works]))
     found = [(text, [next(answers) for _ in text.works]) for text in texts]
     best, others = await service.run_in_thread(lambda: _translations(found, ranks))
+    matches = [matches_in([each.prediction for each in own]) for _, own in found]
     several = not isinstance(asked.q, str)
     return TranslateAnswer(
         translatedText=best if several else best[0],
         alternatives=(others if several else others[0]) if asked.alternatives else None,
+        matches=None if asked.matches is None else matches if several else matches[0],
+        confidence=_of_each([_confidence(own) for _, own in found], several),
+        warnings=_of_each([_warnings(own) for _, own in found], several),
     )
+
+
+def _of_each(values: Sequence[Any], several: bool) -> Any:
+    """What is told of each text, or of the only one; None where there is nothing to tell of any."""
+    told = [*values] if any(values) else None
+    return told if several or told is None else told[0]
+
+
+def _confidence(answers: Sequence[Answer]) -> float | None:
+    """How sure the words of a text's segments are, on average."""
+    words = [word.confidence for each in answers for word in each.prediction.word_confidences]
+    return round(sum(words) / len(words), 4) if words else None
+
+
+def _warnings(answers: Sequence[Answer]) -> list[str]:
+    return [warning for each in answers for warning in each.prediction.warnings]
 
 
 def _translations(

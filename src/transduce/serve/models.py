@@ -14,6 +14,7 @@ from transduce.core.model_file import NAME, find_model_file
 from transduce.core.registry import suggest
 from transduce.data.tags import languages_of
 from transduce.runtime.event_log import NAME as LOG
+from transduce.serve.datastores import datastores_of
 from transduce.serve.kernels_model import opened as without_torch
 from transduce.serve.served_model import ModelUse, ServedModel
 
@@ -129,7 +130,9 @@ class Model:
 
     def _opened(self) -> ServedModel:
         use = self._use
-        if use.engine in ("auto", "kernels"):
+        if use.datastore and (use.engine == "kernels" or find_spec("torch") is None):
+            raise InputError(f"{self.name}: a datastore needs torch. Install it, and leave out --engine kernels.")
+        if not use.datastore and use.engine in ("auto", "kernels"):
             helped = use.engine == "auto" and find_spec("torch") is not None
             found = without_torch(self.path, use, partial(self._same_with_torch, self._stamp()) if helped else None)
             if found:
@@ -183,8 +186,9 @@ class Models:
             raise InputError(
                 f"two models have the same name among {', '.join(names)}; name them: a=runs/one b=runs/two."
             )
-        runs = [run] + [None] * len(named)
-        return cls([Model(name, path, use, run) for (name, path), run in zip(named, runs, strict=False)])
+        runs, stores = [run] + [None] * len(named), datastores_of(use.datastores, names)
+        uses = [use._replace(datastore=stores.get(name)) for name in names]
+        return cls([Model(name, path, own, run) for (name, path), own, run in zip(named, uses, runs, strict=False)])
 
     def __iter__(self) -> Any:
         return iter(self._models.values())

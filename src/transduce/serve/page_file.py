@@ -4,6 +4,7 @@ In `page/index.html.jinja` each `style("X.css")` and `script("Y.js")` stands for
 """
 
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from transduce.core.templates import self_contained
@@ -25,18 +26,25 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
     for each in translators:
         pairs.setdefault(each.source, []).extend(each.targets)
     attends = all(each.served.attends for each in translators)
+    memory = all(each.served.has_memory for each in translators) and find_spec("rapidfuzz") is not None
     told = tuple((source, tuple(dict.fromkeys(targets))) for source, targets in pairs.items() if targets)
     limits = (settings.characters, settings.file_bytes)
-    return _page(told, limits, settings.wants_key, explorer, attends) if told else None
+    return _page(told, limits, settings.wants_key, explorer, attends, memory) if told else None
 
 
 @lru_cache(maxsize=4)
 def _page(
-    pairs: tuple[tuple[str, tuple[str, ...]], ...], limits: tuple[int, int], key: bool, explorer: bool, attends: bool
+    pairs: tuple[tuple[str, tuple[str, ...]], ...],
+    limits: tuple[int, int],
+    key: bool,
+    explorer: bool,
+    attends: bool,
+    memory: bool,
 ) -> str:
     """Written anew only when a model with other languages was loaded. limits: of characters, of bytes of a file."""
     data = {"pairs": pairs, "characters": limits[0], "bytes": limits[1], "key": key}
     data |= {"explore": explorer, "attends": attends, "files": list(FORMATS)}
+    data |= {"memory": True} if memory else {}
     return self_contained(FOLDER / "index.html.jinja", data=data, explorer=explorer)
 
 

@@ -34,7 +34,7 @@ class PipelineModel:
     """
 
     def __init__(self, pipeline: Pipeline, use: ModelUse) -> None:
-        self.pipeline = pipeline
+        self.pipeline, self._datastore = pipeline, use.datastore
         search = search_settings(pipeline.recipe.search, dict(use.search))
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
         source = pipeline.task.columns.get("source")
@@ -42,7 +42,7 @@ class PipelineModel:
             served = source.served(use.seconds, use.files)
             pipeline.task.columns = {**pipeline.task.columns, "source": served}
         if pipeline.searches:
-            pipeline.predict([""])  # settings that this model cannot be searched by are told of now
+            self.predict([""], PredictionOptions())  # what this model cannot be searched by is told of now
 
     @property
     def kind(self) -> str:
@@ -89,6 +89,10 @@ class PipelineModel:
         """CTranslate2 shows nothing."""
         return self.pipeline.attends
 
+    @property
+    def has_memory(self) -> bool:
+        return self._datastore is not None
+
     def length(self, text: str) -> int:
         return len(_reads(self.pipeline).encode([text])[0])
 
@@ -99,7 +103,8 @@ class PipelineModel:
         return self.pipeline.pieces(texts, split, long)
 
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
-        return self.pipeline.predict_all(texts, replace(options, batch_size=len(texts)))
+        how = replace(options, batch_size=len(texts), datastore=self._datastore)
+        return self.pipeline.predict_all(texts, how)
 
     def stream(self, text: str, on_token: Callable[[str], None], options: PredictionOptions) -> Prediction:
         """Told while the search goes on."""

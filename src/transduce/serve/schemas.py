@@ -1,9 +1,11 @@
 """The bodies of requests and answers, which are also the OpenAPI description."""
 
+import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
+from transduce.inference.glossary import Glossary
 from transduce.inference.sentences import Split
 
 TO = "The code of the language to write, for a model that writes several."
@@ -22,6 +24,30 @@ SPLIT = (
     "sentences: a text is cut into its sentences; none: it is read as a whole; auto: cut, if the model was trained on "
     "pairs of single sentences."
 )
+
+PROTECT = (
+    "keep numbers, addresses, codes, placeholders and emoji, leave text without letters and digits as it is, and read "
+    "capitals, quotes and invisible characters as the training text had them."
+)
+GLOSSARY = "terms and their translations, which outputs use: an object, or its JSON as text in a form."
+
+
+def _terms(given: Any) -> Any:
+    """A glossary; a form's is JSON as text. Raises ValueError for text that is none."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given) if given.strip() else None
+    except (ValueError, RecursionError):
+        raise ValueError("expected a JSON object of terms and their translations") from None
+
+
+GlossaryField = Annotated[dict[str, str] | None, BeforeValidator(_terms)]
+
+
+def terms_of(glossary: dict[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """The terms of a request. Raises InputError for terms that are none."""
+    return Glossary.of(glossary).terms
 
 
 class Problem(BaseModel):
@@ -67,6 +93,15 @@ class TranslateRequest(BaseModel):
         default=None, description="Our addition: a model by name; its languages are then not asked."
     )
     split: Split = Field(default="auto", description=f"Our addition: {SPLIT}")
+    protect: bool = Field(default=True, description=f"Our addition: {PROTECT}")
+    glossary: GlossaryField = Field(default=None, description=f"Our addition: {GLOSSARY}")
+    matches: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="Our addition, for a model with a translation memory: also list its pairs whose sources are at "
+        "least so similar to a part of the text, in percent.",
+    )
 
 
 class DetectedLanguage(BaseModel):
@@ -74,6 +109,15 @@ class DetectedLanguage(BaseModel):
 
     language: str
     confidence: float
+
+
+class MatchAnswer(BaseModel):
+    """A pair of a translation memory, its number, and the similarity of its source in percent."""
+
+    similarity: int
+    source: str
+    target: str
+    pair: int
 
 
 class TranslateAnswer(BaseModel):
@@ -84,6 +128,14 @@ class TranslateAnswer(BaseModel):
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
     pivot: str | None = Field(
         default=None, description="Our addition: the language between, where two models translate one behind the other."
+    )
+    matches: list[MatchAnswer] | list[list[MatchAnswer]] | None = None
+    confidence: float | list[float | None] | None = Field(
+        default=None,
+        description="Our addition: the share of the words that are right, as a calibrated model expects it.",
+    )
+    warnings: list[str] | list[list[str]] | None = Field(
+        default=None, description="Our addition: what an output lacks of its source, or repeats, a sentence each."
     )
 
 
@@ -188,6 +240,18 @@ class PredictRequest(SearchRequest):
     tokens: bool = Field(default=False, description="Add tokens and their log-probabilities.")
     alignment: bool = Field(default=False, description="Add which source token each output token attended to most.")
     attention: bool = Field(default=False, description="Add all attention weights.")
+    protect: bool = Field(default=True, description=PROTECT)
+    glossary: GlossaryField = Field(default=None, description=GLOSSARY)
+    origins: bool = Field(
+        default=False, description="Of a model with a translation memory, add where each token came from."
+    )
+    matches: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="Of a model with a translation memory, add the pairs whose sources are at least so similar to the "
+        "text, in percent.",
+    )
 
 
 class NodeAnswer(BaseModel):
@@ -262,10 +326,49 @@ class AttentionAnswer(BaseModel):
     )
 
 
+class OriginEntryAnswer(BaseModel):
+    """An entry of a memory that says a token: its pair, its place in the target, its part of p_knn, its distance."""
+
+    pair: int
+    position: int
+    weight: float
+    distance: float
+
+
+class TokenOriginAnswer(BaseModel):
+    """Where a token came from: the memory's weight there, and its part of the token's probability."""
+
+    token: str
+    memory: float
+    share: float
+    entries: list[OriginEntryAnswer]
+
+
+class MemoryPairAnswer(BaseModel):
+    """A pair of a memory."""
+
+    source: str
+    target: str
+
+
 class PredictionAnswer(Output):
     """The best output, and what else was requested. attention is null for a text that was read in pieces."""
 
     nbest: list[Output] | None = None
+    matches: list[MatchAnswer] | None = None
+    origins: list[TokenOriginAnswer] | None = None
+    origin_pairs: dict[str, MemoryPairAnswer] | None = Field(
+        default=None, description="The pairs that origins name, by number."
+    )
+    confidence: float | None = Field(
+        default=None, description="The share of the words that are right, as a calibrated model expects it."
+    )
+    word_confidences: list[tuple[str, float]] | None = Field(
+        default=None, description="Each word of the output, and the probability that it is right."
+    )
+    warnings: list[str] | None = Field(
+        default=None, description="What the output lacks of its source, or repeats, a sentence each."
+    )
     unseen: float | None = Field(
         default=None,
         description="The share of the text's characters that no training source had, where the model knows them.",

@@ -4,6 +4,7 @@ Nothing here imports torch, so that a server of translations starts without it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -33,6 +34,7 @@ class ModelUse(NamedTuple):
         is the kernels where they give the same answers, and torch for what they do not do, from when it is asked for.
         "ctranslate2" runs folders of CTranslate2; see `transduce.interop.ctranslate2_pipeline`.
     threads: of the model; None = as many as the engine takes by itself.
+    datastores: of models, each as `path` or `name=path`. datastore: that of one model.
     """
 
     trust_code: bool = False
@@ -43,6 +45,8 @@ class ModelUse(NamedTuple):
     files: bool = False
     engine: ServeEngine = "auto"
     threads: int | None = None
+    datastores: Sequence[str] = ()
+    datastore: Path | None = None
 
 
 class ServedModel(Protocol):
@@ -96,6 +100,11 @@ class ServedModel(Protocol):
     @property
     def attends(self) -> bool:
         """Whether `attention` and `links` can be asked."""
+        ...
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it consults a translation memory, whose fuzzy matches can be asked for."""
         ...
 
     @property

@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from transduce.core.errors import InputError, TransduceError
 from transduce.data.tags import addressed
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Split, rejoined
+from transduce.serve.datastores import check_memory
 from transduce.serve.events import EVENT, event, heard
 from transduce.serve.models import Loaded
 from transduce.serve.reading import keyed_router
@@ -28,6 +30,7 @@ from transduce.serve.schemas import (
     PredictRequest,
     StreamRequest,
     search_of,
+    terms_of,
 )
 from transduce.serve.service import Service, TooLong, left
 from transduce.serve.work import Answer, OnToken, SearchOptions, WorkItem, samples
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 EVENTS = """Server-sent events: one `token` after each token, with `delta`, the text that it adds to the output, which
 may be empty; then one `done` with the last `delta` and the whole `text`, or one `error`. All `delta` joined are the
 `text`. If a token changes text that was already sent, its event has `text`, the output so far, in place of `delta`."""
+JUDGED = ("confidence", "word_confidences", "warnings")  # details of the best output alone
 HALF = "\ufffd"  # stands for bytes that are not a whole character
 
 
@@ -108,7 +112,11 @@ def _works(service: Service, model: Loaded, asked: PredictRequest) -> list[WorkI
             raise InputError(f"texts.{place}: {known.partition(': ')[2]}." for place, known in pieces.long.items())
     share = service.settings.attention_numbers // max(1, len(asked.texts))
     attention_limit = share if asked.attention or asked.alignment else 0
-    ask = SearchOptions(search, "truncate" if asked.long == "truncate" else "split", asked.split)
+    if asked.origins or asked.matches is not None:
+        check_memory(model.name, model.served)
+    long: Literal["split", "truncate"] = "truncate" if asked.long == "truncate" else "split"
+    ask = SearchOptions(search, long, asked.split, matches=asked.matches, origins=asked.origins)
+    ask = replace(ask, protect=asked.protect, glossary=terms_of(asked.glossary))
     whole = WorkItem(model, tuple(asked.texts), ask, attention_limit)
     if not asked.texts or whole.samples:
         return [whole] if asked.texts else []
@@ -126,7 +134,8 @@ def _greedy(asked: StreamRequest) -> tuple[tuple[str, Any], ...]:
 
 
 def _output(asked: PredictRequest, found: Prediction) -> dict[str, Any]:
-    values: dict[str, Any] = {"text": found.text, "ended": found.ended, **found.details()}
+    told = {name: each for name, each in found.details().items() if name not in JUDGED}
+    values: dict[str, Any] = {"text": found.text, "ended": found.ended, **told}
     if asked.scores:
         values |= {"score": found.score, "log_probability": found.log_probability}
     if asked.tokens:
@@ -164,8 +173,9 @@ def _weights(layers: "Sequence[Layer]") -> Iterator[str]:
 
 def _prediction(asked: PredictRequest, answer: Answer) -> PredictionAnswer:
     found = answer.prediction
-    listed = [Output(**_output(asked, each)) for each in found.alternatives if not found.details()]
-    values = _output(asked, found)
+    listed = [Output(**_output(asked, each)) for each in found.alternatives if not found.details().keys() - JUDGED]
+    judged = {name: each for name, each in found.details().items() if name in JUDGED}
+    values = {**_output(asked, found), **found.memory_details(), **judged}
     return PredictionAnswer(**values, nbest=listed or None, unseen=found.unseen, attention=_attention(asked, answer))
 
 

@@ -28,13 +28,17 @@ class SearchOptions:
 
     search: keys of `transduce.search.settings.Search` in place of the recipe's.
     split: see `Pipeline.predict`; "none" for text that is split already.
-    word_times: see there.
+    word_times, matches, origins, protect, glossary: see there.
     """
 
     search: tuple[tuple[str, Any], ...] = ()
     long: Literal["split", "truncate"] = "split"
     split: Split = "none"
     word_times: bool = False
+    matches: int | None = None
+    origins: bool = False
+    protect: bool = True
+    glossary: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(eq=False)
@@ -115,6 +119,10 @@ def answer(works: Sequence[WorkItem]) -> list[list[Any]]:
         split=asked.split,
         long=asked.long,
         word_times=asked.word_times,
+        matches=asked.matches,
+        origins=asked.origins,
+        protect=asked.protect,
+        glossary=asked.glossary,
         search=dict(asked.search),
         advance=_calling(first.between),
     )

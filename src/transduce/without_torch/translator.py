@@ -61,6 +61,7 @@ NAMES = {
     "constraints": "constraints on outputs",
     "lattice": "a lattice",
     "on_step": "a call after each token",
+    "datastore": "a datastore",
 }
 """What `transduce.inference.options.OF_OUTPUTS` is, for messages."""
 LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
@@ -358,7 +359,8 @@ def load(
     single, examples = all(map(_reads_single, files)), example_texts(files[0].provenance)
     preparation = _preparation(files[0], members[0])
     found = Translator(members, ensemble, files[0].config, lexicons[0], single, familiarity, preparation, examples)
-    found.judge = judging(files[0].provenance.get("confidence"), members[0].target.tokenizer) if len(members) == 1 else None
+    if len(members) == 1:
+        found.judge = judging(files[0].provenance.get("confidence"), members[0].target.tokenizer)
     return found
 
 

@@ -4,8 +4,9 @@
   const PAUSE = 300; // milliseconds after the last key
   const place = (id) => document.getElementById(id);
   const [text, output, from, to, key] = ["text", "output", "from", "to", "key"].map(place);
-  /** pairs: [source, [target, ..]]; characters: the most at once; bytes: of a file; key: whether the server wants one; explore: whether
-      the explorer is at /explore; files: endings of names; attends: whether other words can be looked for. */
+  /** pairs: [source, [target, ..]]; characters: the most at once; bytes: of a file; key: whether the server wants one;
+      explore: whether the explorer is at /explore; files: endings of names; attends: whether other words can be looked
+      for; memory: whether a translation memory is consulted. */
   T.data = JSON.parse(place("data").textContent);
   const targets = new Map(T.data.pairs);
   let timer = 0,
@@ -25,6 +26,7 @@
 
   /** complete: whether nothing more comes, so that other words can be looked for. */
   function show(words, complete = false) {
+    if (!words) T.showMatches([]);
     output.lang = to.value === "und" ? "" : to.value;
     T.forgetChoices();
     if (complete && T.data.attends) T.showWords(words);
@@ -100,7 +102,11 @@
     status(answered ? "working" : "loading");
     output.setAttribute("aria-busy", "true");
     try {
-      const grown = (words) => !signal.aborted && show(words);
+      const grown = (words, matches) => {
+        if (signal.aborted) return;
+        show(words);
+        T.showMatches(matches);
+      };
       const whole = await T.translate(text.value, from.value, to.value, key.value, signal, grown);
       if (signal.aborted) return;
       answered = true;

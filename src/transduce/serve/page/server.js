@@ -3,6 +3,7 @@
 (function (T) {
   const PART = 1500; // characters, after which a part ends with its line
   const MOST_KEPT = 200;
+  const SIMILAR = 70; // percent, from which on a pair of the translation memory is shown
   const kept = new Map(); // parts that were translated, so that writing on at the end asks only for the end
   const place = (name) => new URL(name, location.href.split("#")[0]).href;
   const url = place("translate");
@@ -28,21 +29,23 @@
     return found;
   };
 
-  /** The translation of a text. grown(text) is told what is known so far. Raises Refused. */
+  /** The translation of a text. grown(text, matches) is told what is known so far. Raises Refused. */
   T.translate = async (text, source, target, key, signal, grown) => {
     let output = "";
+    const matches = [];
     for (const part of T.parts(text)) {
-      output += part.trim() ? await translated(part, source, target, key, signal) : part;
-      grown(output);
+      const answer = part.trim() ? await translated(part, source, target, key, signal) : { translatedText: part };
+      output += answer.translatedText;
+      matches.push(...(answer.matches ?? []));
+      grown(output, matches);
     }
     return output;
   };
 
   async function translated(q, source, target, key, signal) {
-    const body = JSON.stringify({ q, source, target });
+    const body = JSON.stringify({ q, source, target, ...(T.data.memory ? { matches: SIMILAR } : {}) });
     if (!kept.has(body)) {
-      const answer = await asked(url, body, key, signal);
-      kept.set(body, answer.translatedText);
+      kept.set(body, await asked(url, body, key, signal));
       if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
     }
     return kept.get(body);
