@@ -149,15 +149,25 @@ def hooks_of(modules: Iterable[nn.Module]) -> list[dict[int, Any]]:
 
 
 def _is_plain(block: AnyBlock) -> bool:
+    return (_attends_plainly(block) if isinstance(block, Block) else _recurs_plainly(block)) and _is_plain_around(block)
+
+
+def _is_plain_around(block: AnyBlock) -> bool:
+    """The same of what stands around attention, which is plain."""
     residuals = [each for each in _residuals(block) if each]
-    width = block.feed_forward.inner.in_features
+    width = _width(block)
     return (
-        (_attends_plainly(block) if isinstance(block, Block) else _recurs_plainly(block, width))
-        and all(_is_plain_residual(each, width) for each in residuals)
+        all(_is_plain_residual(each, width) for each in residuals)
         and _is_plain_feed_forward(block.feed_forward, width)
         and len({(each.placement, each.norm.eps) for each in residuals}) == 1
         and all(isinstance(each.up_to_date(), Packed) for each in _products(block) if each)
     )
+
+
+def _width(block: AnyBlock) -> int:
+    """D, by an attention that is plain."""
+    attention = block.self_attention if isinstance(block, Block) else block.cross_attention
+    return attention.query.in_features
 
 
 def _attends_plainly(block: Block) -> bool:
@@ -170,16 +180,16 @@ def _attends_plainly(block: Block) -> bool:
     )
 
 
-def _recurs_plainly(block: SsruBlock, width: int) -> bool:
+def _recurs_plainly(block: SsruBlock) -> bool:
     unit, cross = block.unit, block.cross_attention
     parts = "unit unit_residual cross_attention cross_residual feed_forward feed_forward_residual"
     return (
         is_exactly(block, SsruBlock, parts)
-        and is_exactly(unit, Ssru, "forget value")
-        and _is_plain_linear(unit.forget, width, width)
-        and is_exactly(unit.value, Linear, weight=(width, width))
         and _is_plain_attention(cross)
         and cross.positions is None
+        and is_exactly(unit, Ssru, "forget value")
+        and _is_plain_linear(unit.forget, _width(block), _width(block))
+        and is_exactly(unit.value, Linear, weight=(_width(block), _width(block)))
     )
 
 
@@ -238,8 +248,8 @@ def _hidden(block: AnyBlock) -> tuple[int, bool]:
     return block.feed_forward.inner.out_features, block.feed_forward.linear is not None
 
 
-def first_product(block: nn.Module) -> Linear | None:
-    """The first of a block's products; None of other modules."""
+def first_product(block: nn.Module) -> nn.Module | None:
+    """The first of a block's products, or what stands in its place; None of other modules."""
     if isinstance(block, SsruBlock):
         return block.unit.forget
     return getattr(getattr(block, "self_attention", None), "query", None)

@@ -27,14 +27,14 @@ from transduce.fused.spec import (
     norm_of,
     plain_blocks,
 )
-from transduce.kernels.matmul import Product, predicts
+from transduce.kernels.matmul import PacksOwnWeight, Product, predicts
 from transduce.kernels.native import beam, decoder
 from transduce.kernels.native.beam import Writer
 from transduce.kernels.native.decoder import NativeRead
 from transduce.kernels.native.linear import Packed
 from transduce.layers.embedding import Embedding
 from transduce.layers.fused_search import BeamRequest, Found, Mean
-from transduce.layers.norms import NoNorm
+from transduce.layers.norms import LayerNorm, NoNorm
 from transduce.layers.ssru_stack import SsruStack
 from transduce.layers.stack import Sources, Stack, State
 
@@ -156,7 +156,8 @@ def search_of(
 def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bool:
     """Whether the parts around the blocks are supported."""
     positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
-    epsilon, embedding_norm = next(iter(decoder.blocks)).feed_forward_residual.norm.eps, decoder.embedding_norm
+    first, embedding_norm = next(iter(decoder.blocks)).feed_forward_residual.norm, decoder.embedding_norm
+    epsilon = cast(LayerNorm, first).eps
     return (
         _is_plain_embedding(embedding)
         and _is_plain_embedding(output)
@@ -170,7 +171,7 @@ def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bo
 
 def _is_norm_of(norm: nn.Module, width: int, epsilon: float) -> bool:
     """Whether it is a supported norm with the blocks' epsilon, which is the kernel's for all."""
-    return is_plain_norm(norm, width) and norm.eps == epsilon
+    return is_plain_norm(norm, width) and cast(LayerNorm, norm).eps == epsilon
 
 
 def _is_plain_embedding(module: Embedding) -> bool:
@@ -279,12 +280,11 @@ class FusedBlocks:
         unchanged: the blocks are known to be unchanged.
         """
         product = first_product(next(iter(stack.blocks)))
-        packed = getattr(product, "packed", None)
-        if product is None or packed is None:
+        if not isinstance(product, PacksOwnWeight) or product.packed is None:
             return None
         made_of, kernel = self._kernels.get(make, (None, None))
         stale = kernel is not None and not unchanged and not kernel.parts.are_unchanged()
-        if stale or made_of is not packed:
+        if stale or made_of is not product.packed:
             kernel = make(list(stack.blocks), stack) if _is_plain(stack) else None  # which packs again what changed
             self._kernels[make] = product.packed, kernel
         return kernel

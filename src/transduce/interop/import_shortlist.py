@@ -52,7 +52,7 @@ def read_shortlist(path: Path, sizes: tuple[int, int]) -> Lexicon:
             f"{path}: of {offsets - 1:,} source tokens, and target tokens up to {greatest:,}; the model has "
             f"{sizes[0]:,} and {sizes[1]:,}. Name the shortlist of this model."
         )
-    count_S = np.diff(offset_S.astype(np.int64))
+    count_S = (offset_S[1:] - offset_S[:-1]).astype(np.int64)
     widest = max(1, int(count_S.max(initial=0)))
     if widest > LONGEST:
         raise _damaged(path, f"a source token has {widest:,} candidates")

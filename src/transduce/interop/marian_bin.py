@@ -66,7 +66,8 @@ def read_marian_bin(path: Path) -> Arrays:
         with open_regular(path) as file:
             rest = _Rest(path, file)
             items = list(_items(rest))
-            rest.take(*struct.unpack("<Q", rest.take(8, "the gap")), "the gap")
+            (gap,) = struct.unpack("<Q", rest.take(8, "the gap"))
+            rest.take(gap, "the gap")
             found = {item.name: _array(rest, item) for item in items}
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from error

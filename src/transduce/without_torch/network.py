@@ -74,9 +74,17 @@ class Network:
             missing_TD = np.full((longest - len(position_TD), self.sizes.width), np.nan, np.float32)
             position_TD = np.concatenate((position_TD, missing_TD))
         turn_TE, sizes = self._decoder.turns(longest) if self._decoder.turns else None, self.sizes
-        norms = {"norm": self._norms["decoder"], "embedding_norm": self._embedding_norms["decoder"]}
-        switches = {"scaled": sizes.scaled, "zero_start": sizes.zero_start}
-        return Writer(self._target_VD, position_TD, turn_TE, self._decoder, output=self._output, **norms, **switches)
+        return Writer(
+            self._target_VD,
+            position_TD,
+            turn_TE,
+            self._decoder,
+            self._norms["decoder"],
+            self._output,
+            self._embedding_norms["decoder"],
+            sizes.scaled,
+            sizes.zero_start,
+        )
 
     def check_length(self, length: int) -> None:
         """Raises InputError for a sequence that is longer than the model's learned positions."""
