@@ -11,11 +11,13 @@ from foreign_models import LINES, SIZES, marian, nllb, pieces_of, saved, train_s
 from forked import transduce as command
 from random_models import sentences
 from transduce.core.errors import InputError
+from transduce.interop.export_huggingface import export_huggingface
 from transduce.interop.imports import read_foreign
 from transduce.interop.model_card import Languages
 from transduce.interop.original_engine import OriginalEngine
 from transduce.interop.parity import Text
 from transduce.interop.run_parity import compare_runs
+from two_vocabularies import translator_of_two
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
@@ -92,6 +94,15 @@ def test_two_vocabularies_with_one_padding(tmp_path: Path) -> None:
     assert (ours - theirs)[:, : len(target)].abs().max() < 1e-4
     found = compare_runs(pipeline, OriginalEngine(pipeline, tmp_path), Text("lines", TEXTS))
     assert found.holds, found.report()
+
+
+def test_an_export_of_two_vocabularies_comes_back(tmp_path: Path) -> None:
+    ours = translator_of_two(norm="post")
+    export_huggingface(ours, tmp_path, Languages())
+    back = converted_file(tmp_path)
+    wanted = [each.text for each in ours.predict(TEXTS, method="greedy", max_length_factor=0.5, max_length_offset=4)]
+    assert [each.text for each in back.predict(TEXTS, method="greedy")] == wanted
+    assert OriginalEngine(back, tmp_path).translate(TEXTS[:1])[0].text
 
 
 def test_info_shows_the_tokenizer_that_is_there(tmp_path: Path) -> None:

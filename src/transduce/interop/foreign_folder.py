@@ -33,7 +33,7 @@ UNDERSTOOD = re.compile(
     + r"|(generation_|tokenizer_|preprocessor_|processor_)?config\.json|tokenizer\.json|config_sentence_"
     r"transformers\.json|sentence_bert_config\.json|modules\.json|special_tokens_map\.json|added_tokens\.json|normalizer\.json"
     r"|model(-\d+-of-\d+)?\.safetensors(\.index\.json)?|(target_)?vocab\.(json|txt)|merges\.txt|chat_template\.\w+"
-    r"|(source|target|spiece|sentencepiece(\.bpe)?|spm)\.(spm|model)|1_Pooling/|2_Normalize/|NOTICE.*|USE_POLICY.*"
+    r"|(source|target|spiece|sentencepiece(\.bpe)?|spm)\.(spm|model)|1_Pooling/|target/|2_Normalize/|NOTICE.*|USE_POLICY.*"
 )
 """Names of files and folders that are read, that repeat what is read, or that are for people."""
 MOST = 100_000_000  # bytes of an index of tensors

@@ -40,6 +40,7 @@ hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my n
 ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu
 """.split()  # noqa: SIM905
 
+TARGET = "target"  # a folder with the tokenizer of outputs
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 HOW = (
     "Save the tokenizer beside the model as tokenizer.json, with the library transformers: "
@@ -80,13 +81,15 @@ def columns_of(folder: ForeignFolder, kind: str, sizes: tuple[int, int], languag
     """
     if kind == "marian" and not (folder.path / "tokenizer.json").is_file():
         return _marian(folder, sizes)
-    tokenizer = _tokenizer(folder, kind, sizes[1])
+    two = folder.path / TARGET / "tokenizer.json"  # of an export of ours, whose sides have a vocabulary each
+    tokenizer = tokenizer_file(two, sizes[1]) if two.is_file() else _tokenizer(folder, kind, sizes[1])
+    reads = _tokenizer(folder, kind, sizes[0]) if two.is_file() else tokenizer
     if problems := tokenizer.problems("pad", "unknown"):
         raise InputError(f"{folder.path}: {problem}" for problem in problems)
     before, after, begins = _around(folder, kind, tokenizer, languages)
     if list(begins) == tokenizer.tokens([tokenizer.start]):
         begins = ()
-    source = Tokens(tokenizer, ends=True, before=before, after=after)
+    source = Tokens(reads, ends=True, before=before, after=after)
     return ColumnPair(source, Tokens(tokenizer, starts=True, ends=True, before=begins, never=()))
 
 

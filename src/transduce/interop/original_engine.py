@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from transduce.core.extras import library
 from transduce.data.columns.tokens import Tokens
+from transduce.interop.import_columns import TARGET
 from transduce.interop.parity import EngineOutput, in_batches
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class OriginalEngine:
         assert isinstance(source, Tokens) and isinstance(target, Tokens)
         self.source, self.target = source, target
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+        own = folder / TARGET
+        self.writes = transformers.AutoTokenizer.from_pretrained(str(own)) if own.is_dir() else self.tokenizer
         for side, column in (("src_lang", source), ("tgt_lang", target)):
             named = column.opening if column is target else tuple(column.tokenizer.ids([*column.before, *column.after]))
             code = _code(self.tokenizer, set(column.tokenizer.tokens(named)) | {*column.before})
@@ -91,7 +94,7 @@ class OriginalEngine:
             warnings.simplefilter("ignore", UserWarning)  # about defaults, which `convert` tells in its own words
             written = generate(**read, **asked)
         for ids in written.tolist():
-            text = self.tokenizer.decode(ids, skip_special_tokens=True)
+            text = self.writes.decode(ids, skip_special_tokens=True)
             yield EngineOutput(tuple(self.target.tokens(self._until_end(ids[1:]))), text, None)
 
     def _until_end(self, ids: list[int]) -> list[int]:
@@ -122,7 +125,7 @@ class OriginalEngine:
         for row, ids in enumerate(written.sequences[:, 1:].tolist()):
             ended = ids.index(self.target.end) if self.target.end in ids else len(ids)
             total = _log_probability([logits_BV[row] for logits_BV in written.logits], ids[: ended + 1])
-            text = self.tokenizer.decode(ids[:ended], skip_special_tokens=True)
+            text = self.writes.decode(ids[:ended], skip_special_tokens=True)
             yield EngineOutput(tuple(self.target.tokens(ids[:ended])), text, total)
 
 
