@@ -6,11 +6,11 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from transduce.core.errors import InputError
+from transduce.core.foreign_files import told_of_foreign
 from transduce.data.gettext import declared_charset
 from transduce.documents import docx, epub, json, markdown, odt, po, pptx, tmx, xliff, xlsx
 from transduce.documents.bilingual import FileLanguages
 from transduce.documents.encoding import decoded
-from transduce.documents.foreign import told_of_foreign
 from transduce.documents.html import HtmlDocument
 from transduce.documents.inline import ParsedXml
 from transduce.documents.opened import OpenedFile, PartsText, WholeText

@@ -26,6 +26,7 @@ from transduce.core.config import UNSET, Config
 from transduce.core.config_errors import explain
 from transduce.core.errors import InputError
 from transduce.core.folders import RESOLVED
+from transduce.core.foreign_files import told_of_foreign
 from transduce.core.model_file import NAME, NO_MODELS, find_model_file, parsed_tables, refuse_url
 from transduce.core.names import checked_name
 from transduce.core.overrides import apply_overrides
@@ -399,6 +400,8 @@ def _what_a_recipe_is(path: Path) -> list[str]:
     """For whoever names the text to learn from instead."""
     if path.suffix == ".toml":
         return []
+    if told := told_of_foreign(path.name):
+        return [f"{path.name}:{told}"]
     return [
         "Expected a recipe, which names the files to learn from; README.md, Your own data, shows a small one. To train "
         "without a recipe: transduce train --source FILE --target FILE."

@@ -127,7 +127,7 @@ class _Units:
     """Gives bytes to a reader; behind a unit that is no XML, a new reader goes on."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._reader = path, Reader(path)
+        self._path, self._reader = path, UnitReader(path)
         self._given = 0  # bytes of this reader
         self._held, self._start = b"", 0  # what came since the last unit's end, which is at this place
         self._head, self._damaged = b"", list[int]()
@@ -179,7 +179,7 @@ class _Units:
         lines, self._skips = self._reader.lines + error.lineno - 1, True
         declared = DECLARED.match(self._head)
         head = (declared[0] if declared else b"") + b'<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><body>'
-        self._reader = Reader(self._path, lines)
+        self._reader = UnitReader(self._path, lines)
         self._reader.parser.Parse(head, False)
         self._given = self._start = self._reader.ended = len(head)
         self._held = b""
@@ -198,7 +198,7 @@ class _Units:
         return text[found + len(UNIT_END) :]
 
 
-class Reader:
+class UnitReader:
     """Takes the elements of a file as they come; `units` are those that are complete.
 
     lines: how many are behind where this reader began. ended: where the last unit did. line: of the unit.

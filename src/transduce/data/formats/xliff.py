@@ -8,7 +8,7 @@ from transduce.core.errors import InputError
 from transduce.core.languages import closest, matching
 from transduce.data.files import read_blocks
 from transduce.data.formats.base import Format, Key, Row
-from transduce.data.formats.tmx import CODES, Reader, Unit
+from transduce.data.formats.tmx import CODES, Unit, UnitReader
 
 EMPTY = frozenset({"x", "bx", "ex", "sc", "ec", "cp"})  # codes without content
 UNITS = frozenset({"trans-unit", "segment"})
@@ -68,7 +68,7 @@ def _all(path: Path) -> Iterator[Unit]:
     yield from reader.take_units()
 
 
-class _XliffReader(Reader):
+class _XliffReader(UnitReader):
     """Takes sources and targets; those of alternatives are left out."""
 
     def __init__(self, path: Path) -> None:

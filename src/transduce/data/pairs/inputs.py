@@ -9,6 +9,7 @@ from typing import Any
 
 from transduce.core.errors import InputError
 from transduce.core.folders import RESOLVED
+from transduce.core.foreign_files import told_of_foreign
 from transduce.core.languages import matching
 from transduce.core.model_file import refuse_url
 from transduce.data.corpus import read_pairs
@@ -259,7 +260,7 @@ def _one(named: Named) -> Inputs:
     raise InputError(
         f"{path}: the target is missing. Name its file with {named.target_option}; or name one file with both sides: "
         "tab-separated (or with another --separator), .csv, .jsonl, .json, .parquet, .xlsx, .tmx, .xlf, .po or a .zip "
-        "of OPUS."
+        f"of OPUS.{told_of_foreign(path.name)}"
     )
 
 

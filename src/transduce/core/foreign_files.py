@@ -22,6 +22,7 @@ KINDS = {
     ".sub": "of MicroDVD or VobSub. Convert it to .srt",
     ".ass": "of SubStation Alpha. Convert it to .srt",
     ".ssa": "of SubStation Alpha. Convert it to .srt",
+    ".scp": "Kaldi's list of recordings. Join it with its text into a .tsv with columns audio and text",
     ".sdlxliff": "XLIFF of Trados. Export it as .xlf",
 }
 BEGINNINGS = {
