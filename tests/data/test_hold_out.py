@@ -276,7 +276,8 @@ def test_pairs_with_a_tag_are_not_drawn_and_change_nothing(tmp_path: Path, first
     assert split.parts[at].tolist() == [LEFT_OUT if each else TRAIN for each in near]
     assert sum(near) > 10
     told = (
-        f"None is drawn from the 800 pairs with a tag or hold_out = false; {sum(near)} of them are too much like a held-out pair, and are"
+        f"None is drawn from the 800 pairs with a tag or hold_out = false; {sum(near)} of them are too much like a "
+        "held-out pair, and are"
     )
     assert split.report() == f"{alone.report()} {told} left out of training."
 
