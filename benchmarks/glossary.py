@@ -1,13 +1,11 @@
 """Glossary: terms that training never saw, translated as a glossary says, and what that costs.
 
-    python benchmarks/glossary.py prepare ../shared/data/multi30k FOLDER     # writes training files and FOLDER/terms.tsv
-    transduce train FOLDER/plain.toml --run FOLDER/plain                     # without annotated terms
-    transduce train FOLDER/taught.toml --run FOLDER/taught                   # with data.placeholders and data.terms
-    python benchmarks/glossary.py measure ../shared/data/multi30k FOLDER     # terms and BLEU of both, speed
+    python benchmarks/glossary.py prepare ../shared/data/multi30k FOLDER   # writes training files and FOLDER/terms.tsv
+    transduce train FOLDER/plain.toml --run FOLDER/plain                   # without annotated terms
+    transduce train FOLDER/taught.toml --run FOLDER/taught                 # with data.placeholders and data.terms
 
-200 source words of Multi30k's test_2016 whose German word is one and the same in 90 % of their uses are drawn by a fixed
-seed; every training and validation pair that holds one of them is dropped. A term counts as translated where its line's
-output has the reference's form, or an inflection that the training data lists for it.
+200 source words of Multi30k's test_2016 whose German word is one and the same in 90 % of their uses are drawn by a
+fixed seed; every training and validation pair that holds one of them is dropped.
 """
 
 import argparse
@@ -15,8 +13,6 @@ import gzip
 import json
 import random
 import re
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -62,10 +58,8 @@ decode_sentences = 500
 
 def read(data: Path, name: str) -> list[tuple[str, str]]:
     """The pairs of a part."""
-    sides = [
-        gzip.open(data / "raw" / f"{name}.{code}.gz", "rt", encoding="utf-8").read().splitlines()
-        for code in ("en", "de")
-    ]
+    files = (data / "raw" / f"{name}.{code}.gz" for code in ("en", "de"))
+    sides = [gzip.decompress(file.read_bytes()).decode("utf-8").splitlines() for file in files]
     return [*zip(*sides, strict=True)]
 
 
@@ -116,10 +110,9 @@ def prepare(data: Path, folder: Path, updates: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("prepare", "measure"))
+    parser.add_argument("what", choices=("prepare",))
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--updates", type=int, default=6000)
     asked = parser.parse_args()
-    if asked.what == "prepare":
-        prepare(asked.data, asked.folder, asked.updates)
+    prepare(asked.data, asked.folder, asked.updates)

@@ -23,12 +23,16 @@ from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.data.word_alignment import WordAligner
 
-ENGLISH = "house car tree boat horse garden window street flower castle bridge kitchen pencil bottle".split()
-FRENCH = "maison voiture arbre bateau cheval jardin fenêtre rue fleur château pont cuisine crayon bouteille".split()
-SHADES = "red green white black yellow brown golden purple heavy small broken sweet".split()
-TEINTES = "rouge verte blanche noire jaune brune dorée pourpre lourde petite cassée sucrée".split()
-NOUNS = dict(zip(ENGLISH, FRENCH, strict=True))
-COLOURS = dict(zip(SHADES, TEINTES, strict=True))
+NOUNS = {
+    "house": "maison", "car": "voiture", "tree": "arbre", "boat": "bateau", "horse": "cheval", "garden": "jardin",
+    "window": "fenêtre", "street": "rue", "flower": "fleur", "castle": "château", "bridge": "pont",
+    "kitchen": "cuisine", "pencil": "crayon", "bottle": "bouteille",
+}  # fmt: skip
+COLOURS = {
+    "red": "rouge", "green": "verte", "white": "blanche", "black": "noire", "yellow": "jaune", "brown": "brune",
+    "golden": "dorée", "purple": "pourpre", "heavy": "lourde", "small": "petite", "broken": "cassée", "sweet": "sucrée",
+}  # fmt: skip
+ENGLISH, SHADES = [*NOUNS], [*COLOURS]
 PAIRS = [(f"the {c} {n} here", f"la {NOUNS[n]} {COLOURS[c]} ici") for n in NOUNS for c in COLOURS]
 TRANSLATED = NOUNS | COLOURS
 
@@ -52,10 +56,9 @@ def test_words_that_translate_each_other_are_linked() -> None:
 
 
 def test_characters_of_chinese_are_linked_to_a_word_together() -> None:
-    animals = dict(
-        zip(ENGLISH[:12], "小狗 猫咪 飞鸟 金鱼 奶牛 老虎 白兔 青蛙 骆驼 狮王 山羊 海豚".split(), strict=True)
-    )
-    verbs = dict(zip(SHADES, "跑步 睡觉 唱歌 吃饭 游泳 读书 写字 开车 喝水 打球 跳舞 洗澡".split(), strict=True))
+    names = [a + b for a, b in zip("小猫飞金奶老白青骆狮山海", "狗咪鸟鱼牛虎兔蛙驼王羊豚", strict=True)]
+    deeds = [a + b for a, b in zip("跑睡唱吃游读写开喝打跳洗", "步觉歌饭泳书字车水球舞澡", strict=True)]
+    animals, verbs = (dict(zip(both[0], both[1], strict=True)) for both in ((ENGLISH[:12], names), (SHADES, deeds)))
     pairs = [(f"a {a} {v}", f"一{animals[a]}在{verbs[v]}") for a in animals for v in verbs]
     found = WordAligner.learnt(pairs).links("a house white", "一小狗在唱歌")
     linked = [("a house white"[slice(*link.source)], "一小狗在唱歌"[slice(*link.target)]) for link in found]

@@ -117,6 +117,15 @@ def test_words_with_capitals_are_learnt() -> None:
     assert cased_words(["Then I saw Paris.", "Now I saw paris.", "But I saw Paris. The end"]).split() == ["I", "Paris"]
 
 
+def entry(english: str, french: str) -> str:
+    """Of a term base."""
+    terms = (
+        f'<langSet xml:lang="{code}"><tig><term>{term}</term></tig></langSet>'
+        for code, term in (("en-GB", english), ("fr", french))
+    )
+    return f"<termEntry>{''.join(terms)}</termEntry>"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -124,10 +133,7 @@ def test_words_with_capitals_are_learnt() -> None:
         ("terms.csv", '"street","avenue"\n"ice cream",glace\n'),
         (
             "terms.tbx",
-            '<martif><text><body><termEntry><langSet xml:lang="en-GB"><tig><term>street</term></tig></langSet>'
-            '<langSet xml:lang="fr"><tig><term>avenue</term></tig></langSet></termEntry><termEntry><langSet xml:lang="en">'
-            '<tig><term>ice cream</term></tig></langSet><langSet xml:lang="fr"><ntig><termGrp><term>glace</term></termGrp>'
-            "</ntig></langSet></termEntry></body></text></martif>",
+            f"<martif><text><body>{entry('street', 'avenue')}{entry('ice cream', 'glace')}</body></text></martif>",
         ),
     ],
 )

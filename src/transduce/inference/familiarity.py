@@ -4,19 +4,23 @@ No vocabulary of bytes or of pieces has unknown tokens, so that a model writes s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from transduce.data.character_profile import CharacterProfile, counted
+from transduce.data.known_words import KnownWords
 from transduce.data.language_profile import LanguageProfile
+from transduce.data.protected import Protected, protected
 from transduce.data.tags import leading_tags, tags_of
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.word_alignment import WORD
 
 SIDES = ("source", "target")
 LOOKED_AT, CUT = 10_000, 1_000  # texts of an input whose characters are counted; that are cut into tokens
 MANY = 0.05  # share of unseen characters that is told
+FEW_WORDS = 3  # of a text, below which nothing is said of how many are unknown
 MOSTLY = 0.5  # share of unseen characters from which a text cannot be read
 LONG = 200  # characters from which it is asked which side a text is of
 APART = 0.1  # nats a character by which a text is rather one that the model writes
@@ -54,17 +58,35 @@ class InputFamiliarity:
         return ""
 
 
+class Unfamiliar(NamedTuple):
+    """What of a text no training source had.
+
+    unseen: the share of its characters; None = the model's file does not say. unknown: words, of so many `words`.
+    """
+
+    unseen: float | None = None
+    unknown: tuple[str, ...] = ()
+    words: int = 0
+
+    @property
+    def warnings(self) -> list[str]:
+        """For people."""
+        mostly = self.words >= FEW_WORDS and len(self.unknown) > MOSTLY * self.words
+        return ["most words of this text are unknown to the model."] if mostly else []
+
+
 @dataclass(frozen=True)
 class Familiarity:
     """What the training texts of a model were like. source, target: their characters; None: its file does not say.
 
-    ngrams: of the "source" and the "target", sequences of letters, likewise.
+    ngrams: of the "source" and the "target", sequences of letters, likewise. words: of its sources, likewise.
     """
 
     source: CharacterProfile | None = None
     target: CharacterProfile | None = None
     tokenizer: Tokenizer | None = None
     ngrams: Mapping[str, LanguageProfile] = field(default_factory=dict)
+    words: KnownWords | None = None
 
     @classmethod
     def of(cls, provenance: Mapping[str, Any], tokenizer: Tokenizer | None) -> "Familiarity":
@@ -78,7 +100,8 @@ class Familiarity:
             if isinstance(written, Mapping)
             else {}
         )
-        return cls(source, target, tokenizer, {side: each for side, each in profiles.items() if each})
+        words = KnownWords.from_text(provenance.get("words"))
+        return cls(source, target, tokenizer, {side: each for side, each in profiles.items() if each}, words)
 
     def profile(self, side: str) -> LanguageProfile | CharacterProfile | None:
         """What tells the language of one side: "source" or "target"."""
@@ -91,6 +114,20 @@ class Familiarity:
         if self.source.characters.issuperset(text.replace(" ", "")):
             return 0.0
         return self.source.unseen(self._counted(text))
+
+    def unfamiliar(self, text: str) -> Unfamiliar:
+        """What of a text no training source had."""
+        words = [*self._words_of(text)]
+        new = tuple(word for word in words if self.words is not None and word not in self.words)
+        return Unfamiliar(self.unseen(text), new, len(words))
+
+    def _words_of(self, text: str) -> Iterator[str]:
+        """Without its tags, and without numbers, addresses and codes."""
+        start = len(leading_tags(self.tokenizer, text)) if self.tokenizer and self.words else 0
+        done = start
+        for part in (*protected(text), Protected(len(text), len(text), "")) if self.words else ():
+            yield from WORD.findall(text[done : max(done, part.start)])
+            done = max(done, part.end)
 
     def of_inputs(self, texts: Iterable[str]) -> InputFamiliarity:
         """What is unfamiliar in the first inputs."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.inference.familiarity import Unfamiliar
 from transduce.inference.memory_use import FuzzyMatch, TokenOrigin, origins_table
 from transduce.inference.preparation import Edit, Prepared, mapped
 from transduce.inference.repetition import Repetition
@@ -87,6 +88,7 @@ class Prediction:
         glossary's terms, what does not.
     repeated: what the output repeats over and over, as a model does that is caught in a loop; None = nothing.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
+    unfamiliar: what of the source no training source had, such as its words; see `unseen`.
     edits: what was read in place of each part of the source, and what stands in the text in place of each part of what
         the model wrote; None = nothing else. It is not part of what was predicted.
     judge: says how sure the words are; whoever made the prediction fills it in.
@@ -113,6 +115,7 @@ class Prediction:
     missing: tuple[str, ...] = ()
     repeated: Repetition | None = None
     alternatives: tuple["Prediction", ...] = ()
+    unfamiliar: Unfamiliar = field(default=Unfamiliar(), repr=False, compare=False)
     edits: "tuple[Sequence[Edit], Sequence[Edit]] | None" = field(default=None, repr=False, compare=False)
     judge: "Callable[[Prediction], list[WordConfidence]] | None" = field(default=None, repr=False, compare=False)
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
@@ -144,7 +147,7 @@ class Prediction:
         self,
         attend: Callable[["Prediction"], Any],
         picture: Callable[["Prediction"], str] | None = None,
-        unseen: float | None = None,
+        unfamiliar: Unfamiliar = Unfamiliar(),  # noqa: B008
         judge: "Callable[[Prediction], list[WordConfidence]] | None" = None,
     ) -> "Prediction":
         """The same, and its alternatives, which know how to compute what is asked of them later.
@@ -152,10 +155,12 @@ class Prediction:
         Args:
             attend: computes their `attention`.
             picture: HTML of one, for a notebook.
+            unfamiliar: what of the source no training source had.
             judge: says how sure their words are.
         """
-        alternatives = tuple(each.shown_by(attend, picture, unseen, judge) for each in self.alternatives)
-        own = replace(self, attend=attend, picture=picture, unseen=unseen, judge=judge)
+        alternatives = tuple(each.shown_by(attend, picture, unfamiliar, judge) for each in self.alternatives)
+        known = replace(self, unseen=unfamiliar.unseen, unfamiliar=unfamiliar)
+        own = replace(known, attend=attend, picture=picture, judge=judge)
         return replace(own, alternatives=alternatives)
 
     @property
@@ -225,6 +230,7 @@ class Prediction:
         words = [] if self.spoken_words else self.word_confidences
         sure: dict[str, Any] = {"confidence": _rounded(self.confidence)} if self.confidence is not None else {}
         sure |= {"word_confidences": [[self.text[a:b], _rounded(one)] for a, b, one in words]} if words else {}
+        sure |= {"unknown_words": [*self.unfamiliar.unknown]} if self.unfamiliar.unknown else {}
         return cut | sure | ({"warnings": self.warnings} if self.warnings else {})
 
     @cached_property
@@ -251,7 +257,7 @@ class Prediction:
     @property
     def warnings(self) -> list[str]:
         """What to look at, each as a sentence: what is missing or repeated; parts of a recording without an end."""
-        told = [f'"{part}" is not in the output.' for part in self.missing]
+        told = [*self.unfamiliar.warnings, *(f'"{part}" is not in the output.' for part in self.missing)]
         told += [f'the output repeats "{self.repeated.text}" {self.repeated.times} times.'] if self.repeated else []
         return told + [each for segment in self.segments for each in segment.warnings]
 
@@ -284,6 +290,7 @@ class Prediction:
             del each["source"]
         left_out = (
             "edits",
+            "unfamiliar",
             "judge",
             "word_confidences",
             "alternatives",

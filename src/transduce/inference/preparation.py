@@ -122,6 +122,7 @@ class Preparation:
     copies: it has placeholders. annotates: it takes terms. checked: kinds of protected parts whose loss is told.
     changes: whether a text is translated; any other stays as it is.
     searches_text: whether it reads a text and searches for another.
+    searches_again: whether what is missing is searched for; not by a converted model, which is as its original.
     """
 
     typography: Typography = field(default_factory=Typography)
@@ -130,6 +131,7 @@ class Preparation:
     checked: frozenset[str] = frozenset()
     changes: Callable[[str], bool] = bool
     searches_text: bool = False
+    searches_again: bool = True
 
     @classmethod
     def of(
@@ -149,7 +151,8 @@ class Preparation:
         checked = frozenset(kind for kind in (*KINDS, UNSEEN) if _is_kept(noted.get(kind)))
         letters = has_letters if "number" in checked else has_letters_or_digits
         changes = letters if _is_kept(noted.get(WITHOUT_LETTERS)) else bool
-        return cls(typography_of(provenance), copies, has_terms(source), checked, changes, True)
+        as_original = "converted" in provenance
+        return cls(typography_of(provenance), copies, has_terms(source), checked, changes, True, not as_original)
 
     def of_texts(self, protect: bool, glossary: Glossary) -> Callable[[str], Prepared] | None:
         """What prepares each text; None = nothing is done to them.

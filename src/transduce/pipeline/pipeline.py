@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from transduce.interpret.look_back import LookBack
 
 
+NONE = (None, None)  # no second searches
+
+
 class Pipeline(FollowsWeights):
     """Text in, predictions out: what `transduce.load` returns. Calling it is `predict`.
 
@@ -268,7 +271,8 @@ class Pipeline(FollowsWeights):
             from transduce.inference.origins import with_origins  # late: few ask for it
 
             found = with_origins(searched, pieces, found, options.batch_size)
-        found = looked_after(pieces, found, *_second_searches(searched, settings, options, constraints))
+        more = _second_searches(searched, settings, options, constraints) if self.preparation.searches_again else NONE
+        found = looked_after(pieces, found, *more)
         if options.word_times and self.times_words:
             from transduce.interpret.word_times import with_word_times  # late: few ask for it
 
@@ -340,7 +344,7 @@ class Pipeline(FollowsWeights):
         """A prediction for each text, which can be asked for its attention and for a picture."""
         attention_of_each = [self.attention if len(cut) == 1 else refuse_attention_of_pieces for cut in pieces.cuts]
         picture = picture_of(self.task)
-        shown = zip(pieces.joined(found), attention_of_each, map(self.familiarity.unseen, texts), strict=True)
+        shown = zip(pieces.joined(found), attention_of_each, map(self.familiarity.unfamiliar, texts), strict=True)
         return [each.shown_by(attend, picture, new, self.judge) for each, attend, new in shown]
 
     __call__ = predict

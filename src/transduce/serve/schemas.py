@@ -366,6 +366,7 @@ class PredictionAnswer(Output):
     word_confidences: list[tuple[str, float]] | None = Field(
         default=None, description="Each word of the output, and the probability that it is right."
     )
+    unknown_words: list[str] | None = Field(default=None, description="Words of the text that no training source had.")
     warnings: list[str] | None = Field(
         default=None, description="What the output lacks of its source, or repeats, a sentence each."
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 EVENTS = """Server-sent events: one `token` after each token, with `delta`, the text that it adds to the output, which
 may be empty; then one `done` with the last `delta` and the whole `text`, or one `error`. All `delta` joined are the
 `text`. If a token changes text that was already sent, its event has `text`, the output so far, in place of `delta`."""
-JUDGED = ("confidence", "word_confidences", "warnings")  # details of the best output alone
+JUDGED = ("confidence", "word_confidences", "unknown_words", "warnings")  # details of the best output alone
 HALF = "\ufffd"  # stands for bytes that are not a whole character
 
 

@@ -7,6 +7,7 @@ from transduce.core.model_file import find_model_file
 from transduce.data.character_profile import CharacterProfile
 from transduce.data.corpus import sampled_pairs
 from transduce.data.files import fingerprint
+from transduce.data.known_words import KnownWords
 from transduce.data.language_profile import LanguageProfile
 from transduce.data.pairs.pair_data import PairData
 from transduce.data.shards import sampled_shards
@@ -47,14 +48,14 @@ def provenance_of(recipe: Recipe, task: Task, data: TaskData, progress: Progress
     if named := pairs_of(recipe):
         root = Path(named.root)
         pairs = [*sampled_pairs(sampled_shards(named.train, root), root, LOOKED_AT)]
-        provenance["characters"], provenance["ngrams"] = _writing(named, task)
+        provenance |= _writing(named, task)
         provenance["sentences"] = examined(pairs, task.languages[0])
         provenance |= noted_of(pairs)
     return provenance
 
 
-def _writing(data: PairData, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Characters and n-grams of both sides of a sample: what its texts are cut from, so that a model can say what it
+def _writing(data: PairData, task: Task) -> dict[str, Any]:
+    """Characters and n-grams of both sides of a sample, and the words of its sources, so that a model can say what it
     has never read, and which language a text is in."""
     root = Path(data.root)
     pairs = list(sampled_pairs(sampled_shards(data.train, root), root, PROFILED))
@@ -64,4 +65,5 @@ def _writing(data: PairData, task: Task) -> tuple[dict[str, Any], dict[str, Any]
         characters[side] = CharacterProfile.of(normalized(pair[place]) for pair in pairs).to_dict()
         if profile := LanguageProfile.of(pair[place] for pair in pairs):
             ngrams[side] = profile.to_dict()
-    return characters, ngrams
+    words = {"words": KnownWords.of(pair[0] for pair in pairs).to_text()} if task.of_sentences else {}
+    return {"characters": characters, "ngrams": ngrams, **words}

@@ -166,10 +166,10 @@ class Translator:
         if options.tell:
             tell_of_long(pieces, options.tell)
         found = self._decoded(pieces, settings, options)
-        again = partial(self.again, options) if self.again else None
-        found = looked_after(pieces, found, again, partial(self._widely, options))
-        shown = zip(pieces.joined(found), map(self.familiarity.unseen, listed), strict=True)
-        return [each.shown_by(_no_attention, unseen=new, judge=self.judge) for each, new in shown]
+        again, widely = (partial(self.again, options) if self.again else None), partial(self._widely, options)
+        found = looked_after(pieces, found, *((again, widely) if self.preparation.searches_again else (None, None)))
+        shown = zip(pieces.joined(found), map(self.familiarity.unfamiliar, listed), strict=True)
+        return [each.shown_by(_no_attention, unfamiliar=new, judge=self.judge) for each, new in shown]
 
     __call__ = predict
 
