@@ -27,7 +27,9 @@ GROUPS = {
     "Kinds of tasks": [
         *["classification", "tagging", "questions", "speech", "language-models", "pretraining", "graphs"],
     ],
-    "How-to guides": ["files", "translation-memory", "serving", "interop", "speed", "bulk", "distributed", "extend"],
+    "How-to guides": [
+        *["files", "protection", "translation-memory", "serving", "interop", "speed", "bulk", "distributed", "extend"],
+    ],
     "Reference": ["recipes", "api", "mechanisms", "format"],
     "Measurements": [
         *["results", "performance", "limits", "parity", "scale", "experiments"],

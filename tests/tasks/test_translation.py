@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -109,3 +110,49 @@ def test_bpe_dropout_cuts_the_training_pairs_in_several_ways_of_one_weight(tmp_p
     assert [[list(ids) for ids in store.read("source", rows)] for store, _ in again.corpora] == cuts
     assert data.validation is not None
     assert [list(ids) for ids in data.validation.store.read("source", rows)] == cuts[0]
+
+
+ANIMALS = {f"animal{chr(97 + n)}": f"tier{chr(97 + n)}" for n in range(26)}
+COLOURS = {f"colour{chr(97 + n)}": f"farbe{chr(97 + n)}" for n in range(26)}
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_training_pairs_teach_placeholders_and_terms_in_their_further_versions(tmp_path: Path, joint: bool) -> None:
+    for part in (0, 1):  # two files, encoded by two processes
+        pairs = [(f"the {c} {a} 12", f"das {COLOURS[c]} {ANIMALS[a]} 12") for a in ANIMALS for c in COLOURS][part::2]
+        for side, texts in zip("ab", zip(*pairs, strict=True), strict=True):
+            (tmp_path / f"{side}{part}").write_text("".join(f"{text}\n" for text in texts))
+    table = {
+        "root": str(tmp_path),
+        "train": [{"source": "a0", "target": "b0"}, {"source": "a1", "target": "b1"}],
+        "placeholders": 0.3,
+        "terms": 0.3,
+        "segmentations": 3,
+    }
+    read = PairData.model_validate(table)
+    columns = Translation.learn_columns(TokenizerConfig(vocabulary=150, joint=joint), read)
+
+    def texts_in(cache: str, workers: int) -> list[list[tuple[str, str]]]:
+        data = PairData.model_validate({**table, "workers": workers})
+        opened = Translation(TranslationConfig(), data, columns).open(tmp_path / cache, lambda line: None)
+        rows = np.arange(338)
+        sides = [
+            [[columns[side].decode(ids) for ids in store.read(side, rows)] for side in ("source", "target")]
+            for store, _ in opened.corpora
+        ]
+        return [[*zip(*both, strict=True)] for both in sides]
+
+    found = texts_in("cache", 2)
+    assert found == texts_in("other", 1)
+    assert len(found) == 6
+    for own in (found[0], found[3]):
+        assert not any("⟦" in text for pair in own for text in pair)
+    assert len({str(each) for each in found}) == 6
+    for pairs in (found[1], found[2], found[4], found[5]):
+        sources, targets = zip(*pairs, strict=True)
+        assert 0.2 < np.mean(["⟦as⟧" in source for source in sources]) < 0.4
+        assert all(re.findall(r"⟦\d⟧", target) for target in targets)  # "12" stands in both, and is copied always
+        assert all(
+            sorted(re.findall(r"⟦\d⟧", source)) == sorted(re.findall(r"⟦\d⟧", target)) for source, target in pairs
+        )
+        assert 0.2 < np.mean([len(re.findall(r"⟦\d⟧", target)) > 1 for target in targets]) < 0.45
