@@ -225,6 +225,37 @@ def test_errors_are_said_in_words_and_can_be_tried_again(visit: Open, server: Se
     expect(tab.find("#again")).to_be_hidden()
 
 
+def test_what_to_check_is_said_and_the_glossary_is_sent(visit: Open) -> None:
+    tab = visit()
+    asked: list[dict[str, Any]] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.post_data_json)
+        warnings = ['"12" is not in the output.', 'the output repeats "ba" 3 times.', "something new."]
+        route.fulfill(json={"translatedText": "ba ba ba", "confidence": 0.614, "warnings": warnings})
+
+    tab.page.route("**/translate", answer)
+    expect(tab.find("#checks")).to_be_hidden()
+    tab.find("#glossary summary").click()
+    tab.find("#terms").fill("ba = fi go\nno translation\n ka= la ")
+    tab.find("#text").fill("ba 12")
+    shows(tab, "ba ba ba")
+    assert asked[-1]["glossary"] == {"ba": "fi go", "ka": "la"}
+    assert '"glossary":{"ba":"fi go","ka":"la"}' in (tab.find("#curl").text_content() or "")
+    expect(tab.find("#confidence")).to_have_text("About 61 % of these words are right, as the model expects.")
+    told = [
+        "“12” is in the text and not in the translation.",
+        "The translation repeats “ba” 3 times.",
+        "something new.",
+    ]
+    assert tab.find("#warnings li").all_inner_texts() == told
+    check(tab, "with warnings")
+    tab.find("#language").click()
+    assert tab.find("#warnings li").all_inner_texts()[0] == "原文中的“12”没有出现在译文中。"
+    tab.find("#clear").click()
+    expect(tab.find("#checks")).to_be_hidden()
+
+
 def test_the_key_is_asked_for_and_sent(browser: Browser, models: list[Path]) -> None:
     with serving(models, api_key=KEY) as running, visiting(browser, f"{running.address}/") as tab:
         at(tab)

@@ -27,6 +27,7 @@
   /** complete: whether nothing more comes, so that other words can be looked for. */
   function show(words, complete = false) {
     if (!words) T.showMatches([]);
+    if (!words) T.showChecks({ warnings: [], confidence: null });
     output.lang = to.value === "und" ? "" : to.value;
     T.forgetChoices();
     if (complete && T.data.attends) T.showWords(words);
@@ -52,6 +53,7 @@
     place("status").textContent = shown[0] && T.say(...shown);
     offer(from, [...targets.keys()], from.value || T.state().from);
     languages(to.value || T.state().to);
+    T.writeChecks();
     for (const write of framed) write();
   }
 
@@ -102,10 +104,11 @@
     status(answered ? "working" : "loading");
     output.setAttribute("aria-busy", "true");
     try {
-      const grown = (words, matches) => {
+      const grown = (words, told) => {
         if (signal.aborted) return;
         show(words);
-        T.showMatches(matches);
+        T.showMatches(told.matches);
+        T.showChecks(told);
       };
       const whole = await T.translate(text.value, from.value, to.value, key.value, signal, grown);
       if (signal.aborted) return;
@@ -162,6 +165,7 @@
   listen("text", "input", (event) => event.isComposing || changed());
   listen("text", "compositionend", () => changed());
   listen("key", "input", () => changed());
+  listen("terms", "input", () => changed());
   listen("from", "change", () => {
     languages(to.value);
     T.go({ from: from.value, to: to.value });

@@ -29,26 +29,37 @@
     return found;
   };
 
-  /** The translation of a text. grown(text, matches) is told what is known so far. Raises Refused. */
+  /** The translation of a text. grown(text, told) is told what is known so far: matches of the translation memory,
+      warnings, and the confidence by the length of the parts. Raises Refused. */
   T.translate = async (text, source, target, key, signal, grown) => {
-    let output = "";
-    const matches = [];
+    let output = "",
+      sure = 0,
+      judged = 0;
+    const [matches, warnings] = [[], []];
     for (const part of T.parts(text)) {
       const answer = part.trim() ? await translated(part, source, target, key, signal) : { translatedText: part };
       output += answer.translatedText;
       matches.push(...(answer.matches ?? []));
-      grown(output, matches);
+      warnings.push(...(answer.warnings ?? []));
+      if (answer.confidence !== undefined) [sure, judged] = [sure + part.length * answer.confidence, judged + part.length];
+      grown(output, { matches, warnings, confidence: judged ? sure / judged : null });
     }
     return output;
   };
 
   async function translated(q, source, target, key, signal) {
-    const body = JSON.stringify({ q, source, target, ...(T.data.memory ? { matches: SIMILAR } : {}) });
+    const body = JSON.stringify({ q, source, target, ...terms(), ...(T.data.memory ? { matches: SIMILAR } : {}) });
     if (!kept.has(body)) {
       kept.set(body, await asked(url, body, key, signal));
       if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
     }
     return kept.get(body);
+  }
+
+  /** The glossary, where there is one. */
+  function terms() {
+    const glossary = T.glossary();
+    return Object.keys(glossary).length ? { glossary } : {};
   }
 
   /** Other words in a place of a translation; see /v1/alternatives. Raises Refused. */
@@ -99,7 +110,7 @@
 
   /** The same request as a command for a shell, in single quotes, which JSON can do without. */
   T.curl = (text, source, target) => {
-    const body = JSON.stringify({ q: text, source, target }).replaceAll("'", "\\u0027");
+    const body = JSON.stringify({ q: text, source, target, ...terms() }).replaceAll("'", "\\u0027");
     const key = T.data.key ? ' -H "x-api-key: $TRANSDUCE_API_KEY"' : "";
     return `curl '${url.replaceAll("'", "%27")}' -H 'content-type: application/json'${key} -d '${body}'`;
   };
