@@ -135,13 +135,18 @@ def _judged(written: Written, reference: str, tokenizer: Tokenizer) -> tuple[Rea
     places, features_WF = _features(written, tokenizer)
     if not places:
         return None
+    return features_WF, np.array(judged_words(written, reference, places), np.float64)
+
+
+def judged_words(written: Written, reference: str, places: Sequence[tuple[int, int]]) -> list[bool]:
+    """Which words of an output, at these places, the reference has, each as often as it has it; case apart."""
     left = Counter(word.lower() for word in WORD.findall(reference))
     right = list[bool]()
     for start, end in places:
         word = written.text[start:end].lower()
         right.append(left[word] > 0)
         left[word] -= 1
-    return features_WF, np.array(right, np.float64)
+    return right
 
 
 def _features(written: Written, tokenizer: Tokenizer) -> tuple[list[tuple[int, int]], Reals]:
