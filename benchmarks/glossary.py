@@ -120,9 +120,8 @@ def measure(data: Path, folder: Path) -> None:
     """A row for each model."""
     forms = json.loads((folder / "forms.json").read_text(encoding="utf-8"))
     glossary, test = {word: each[0] for word, each in forms.items()}, read(data, NAMES["test"])
-    print(
-        "| model | terms | right without | right with | BLEU without | BLEU with | speed |\n|---|---|---|---|---|---|---|"
-    )
+    print("| model | terms | right without | right with | BLEU without | BLEU with | speed |")
+    print("|---|---|---|---|---|---|---|")
     for name in ("plain", "taught"):
         model = transduce.load(folder / name, device="cpu")
         sources, references = zip(*test, strict=True)
