@@ -44,7 +44,7 @@ def test_a_text_is_read_as_training_texts_are_written(text: str, read: str) -> N
     assert "".join(edit.written for edit in prepared.edits) == read
 
 
-@pytest.mark.parametrize("text", ["—", "***", "😀😀", "12:30", "\u200b", " — "])
+@pytest.mark.parametrize("text", ["—", "***", "😀😀", "12:30", "\u200b", " — ", "www.example.org", "{x}, A4!", "漢字"])
 def test_text_without_letters_stays_as_it_is(text: str) -> None:
     prepared = preparation().prepared(text)
     assert prepared.read == ""
@@ -74,15 +74,42 @@ def test_terms_are_annotated_or_required() -> None:
     terms = Glossary.of({"Street": "avenue", "A4": "DIN A4"})
     taught = preparation().prepared("The street, and A4.", terms)
     assert taught.read == "The ⟦term⟧ street ⟦as⟧ avenue ⟦end⟧, and ⟦term⟧ A4 ⟦as⟧ DIN A4 ⟦end⟧."
-    assert (taught.terms, taught.required, taught.values) == (("avenue", "DIN A4"), (), ())
+    assert (taught.terms, taught.values) == (("avenue", "DIN A4"), ())
     assert taught.lacking("les avenues, DIN A4") == []  # another form of the term will do
     plain = preparation(annotates=False).prepared("The street, and A4.", terms)
-    assert (plain.read, plain.required) == ("The street, and A4.", ("avenue", "DIN A4"))
+    assert plain.read == "The street, and A4."
+    assert plain.must(plain.lacking("La rue")) == ["avenue", "DIN A4"]
 
 
 def test_terms_stand_where_whole_words_do() -> None:
     terms = Glossary.of([("ice cream", "Eis"), ("ice", "Eiskristall"), ("冰", "ice")])
     assert [term.target for term in terms.found("Ice  cream, ice, price, 吃冰了")] == ["Eis", "Eiskristall", "ice"]
+
+
+@pytest.mark.parametrize(("term", "text"), [("street", "ſtreet"), ("οδοσ", "ΟΔΟΣ"), ("istanbul", "ıstanbul İSTANBUL")])
+def test_letters_that_are_folded_together_are_found_or_not_but_no_error(term: str, text: str) -> None:
+    found = Glossary.of({term: "x"}).found(text)
+    assert [text[each.start : each.end].casefold() for each in found] == [term.casefold()] * len(found)
+
+
+def test_a_large_glossary_takes_time_by_the_text() -> None:
+    terms = Glossary.of([(f"term{number} word", f"x{number}") for number in range(20_000)])
+    assert len(terms.found("term5 word is " * 2_000)) == 2_000
+
+
+def test_any_text_is_prepared_with_any_terms() -> None:
+    """Terms may begin or end with what is left out."""
+    draw, alphabet = random.Random(2), [*"ab 中\u202e\ufeff\u00ad", "12:30", "⟦9⟧"]
+    for _ in range(300):
+        text, *terms = ("".join(draw.choices(alphabet, k=draw.randrange(1, 9))) for _ in range(4))
+        glossary = Glossary.of({term: "Z" for term in terms if term.split()})
+        prepared = preparation().prepared(text, glossary)
+        assert "".join(text[edit.start : edit.end] for edit in prepared.edits) == text
+
+
+def test_values_side_by_side_do_not_run_together() -> None:
+    prepared = preparation().prepared("See 1.2 and 34 there.")
+    assert prepared.restored("Siehe ⟦1⟧⟦2⟧.").text == "Siehe 1.2 34."
 
 
 def test_places_are_found_again_on_both_sides() -> None:
@@ -131,6 +158,7 @@ def entry(english: str, french: str) -> str:
     [
         ("terms.tsv", "# ours\nstreet\tavenue\n\nice cream\tglace\n"),
         ("terms.csv", '"street","avenue"\n"ice cream",glace\n'),
+        ("terms.csv", "source;target\nstreet;avenue\nice cream;glace\n"),
         (
             "terms.tbx",
             f"<martif><text><body>{entry('street', 'avenue')}{entry('ice cream', 'glace')}</body></text></martif>",
@@ -152,6 +180,7 @@ def test_glossaries_are_read(tmp_path: Path, name: str, text: str) -> None:
         ("terms.tbx", '<!DOCTYPE a [<!ENTITY x "y">]><martif/>', "entities"),
         ("terms.tbx", "<martif/>", "no entry"),
         ("terms.csv", "\ufeffa,b\nc", "line 2"),
+        ("terms.tsv", "", "no term"),
     ],
 )
 def test_what_is_no_glossary_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from transduce.pipeline.document_files import ReadsPieces
 
 OF_LINES = {".txt"}  # the same translated line by line, as all other files are
+COMPRESSED = {".gz", ".zst", ".xz"}  # files of lines
 TABLES = {".tmx", ".json", ".xlsx"}  # of inputs, unless the output is one, too
 
 
@@ -19,13 +20,29 @@ def is_document(source: Path | None, source_column: Sequence[str] | None, output
     """Whether a file is to be translated as a document.
 
     Those that are tables of inputs elsewhere (.tmx, .json, .xlsx) are documents where the output is named as such.
+
+    Raises:
+        InputError: it is a PDF, a picture, or another file without lines of text.
     """
     from transduce.documents.formats import FORMATS
 
     ending = source.suffix.lower() if source else ""
+    if source is not None and ending not in (*FORMATS, *COMPRESSED):
+        _refuse_foreign(source)
     if source is None or ending not in FORMATS or ending in OF_LINES or source_column:
         return False
     return ending not in TABLES or (output is not None and Path(output).suffix.lower() == ending)
+
+
+def _refuse_foreign(source: Path) -> None:
+    from transduce.core.errors import InputError
+    from transduce.core.foreign_files import told_of_foreign
+
+    if source.is_file():
+        with source.open("rb") as file:
+            told = told_of_foreign(source.name, file.read(16))
+        if told:
+            raise InputError(f"{source}: there are no lines of text in it.{told}.")
 
 
 def translates(model: "LoadedModel") -> "TypeGuard[ReadsPieces]":

@@ -80,8 +80,8 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
-    """The same, with `characters` counted instead of listed, as a model of Chinese has thousands, without n-grams,
-    and with recordings among the `examples` by name."""
+    """The same, with characters and words counted instead of listed, as there are thousands, without n-grams, and with
+    recordings among the `examples` by name."""
     from transduce.data.character_profile import CharacterProfile
     from transduce.data.speech.uploads import called
 
@@ -89,11 +89,28 @@ def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
         provenance = provenance | {"examples": [called(each) if _is_sound(each) else each for each in examples]}
     if isinstance(ngrams := provenance.get("ngrams"), dict):
         provenance = provenance | {"ngrams": f"of {' and '.join(ngrams) or 'neither side'}"}
+    provenance = provenance | _kept_and_known(provenance)
     noted = provenance.get("characters")
     if not isinstance(noted, dict):
         return provenance
     found = {side: CharacterProfile.from_dict(each) for side, each in noted.items()}
     return provenance | {"characters": {side: f"{each.different:,} different" for side, each in found.items() if each}}
+
+
+def _kept_and_known(provenance: dict[str, Any]) -> dict[str, Any]:
+    """What of sources their translations keep, and which words and capitals these have, in numbers."""
+    from transduce.data.known_words import KnownWords
+
+    found = dict[str, Any]()
+    if isinstance(noted := provenance.get("protected"), dict):
+        pairs = {kind: each for kind, each in noted.items() if isinstance(each, list) and len(each) == 2}
+        found["protected"] = {kind: f"{kept} of {seen} kept" for kind, (seen, kept) in pairs.items()}
+    if known := KnownWords.from_text(provenance.get("words")):
+        found["words"] = f"about {known.about:,} different"
+    typography = provenance.get("typography")
+    if isinstance(typography, dict) and isinstance(words := typography.get("cased"), str):
+        found["typography"] = typography | {"cased": f"{len(words.split()):,} words"}
+    return found
 
 
 def _is_sound(example: Any) -> bool:

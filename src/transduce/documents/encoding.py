@@ -17,8 +17,14 @@ class FileEncoding(NamedTuple):
     errors: str = "strict"
 
     def written(self, text: str) -> bytes:
-        """The file of a text."""
-        return self.mark + text.encode(self.name, self.errors)
+        """The file of a text. Raises InputError for characters that its encoding lacks."""
+        try:
+            return self.mark + text.encode(self.name, self.errors)
+        except UnicodeError as error:
+            lacks = text[error.start : error.start + 1] if isinstance(error, UnicodeEncodeError) else "a character"
+            raise InputError(
+                f"file: its encoding, {self.name}, lacks {lacks!r}, which its translation has. Save it as UTF-8."
+            ) from None
 
 
 def decoded(content: bytes, name: str, declared: str = "utf-8") -> tuple[str, FileEncoding]:

@@ -14,7 +14,7 @@ from transduce.core.errors import InputError
 from transduce.documents.encoding import decoded
 
 DEEPEST = 200  # elements within one another
-LARGEST, MOST = 50_000_000, 500_000  # bytes, and elements, of one file
+LARGEST, MOST = 50_000_000, 500_000  # bytes, and elements with lines of text, of one file
 DECLARED = re.compile(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")  # characters that XML cannot hold
 NAMESPACES = {
@@ -180,9 +180,7 @@ class _Reader:
                 f"{self._name}, line {self.parser.CurrentLineNumber}: has more than {DEEPEST} elements within one "
                 "another."
             )
-        self._count += 1
-        if self._count > MOST:
-            raise InputError(f"{self._name}: has more than {MOST:,} elements. Divide it into several files.")
+        self._counted()
         named = {_called(key): value for key, value in attributes.items()}
         element = Element(_called(name), named, at, self.parser.CurrentLineNumber)
         if self._open:
@@ -206,7 +204,14 @@ class _Reader:
 
         self._ends.append(behind)
 
+    def _counted(self) -> None:
+        """One more element or line of text: a few bytes of the file, and some hundred here."""
+        self._count += 1
+        if self._count > MOST:
+            raise InputError(f"{self._name}: has more than {MOST:,} elements and lines. Divide it into several files.")
+
     def _characters(self, data: str) -> None:
+        self._counted()
         if self._cdata:
             self._cdata[1].append(data)
             return

@@ -12,6 +12,7 @@ half was calibrated to. Nothing here imports torch.
 Shapes: W words, F features.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -95,12 +96,19 @@ class Calibration:
         if not isinstance(noted, Mapping):
             return None
         weights, error, words = (noted.get(name) for name in ("weights", "expected_calibration_error", "words"))
-        numbers = isinstance(weights, list) and all(isinstance(each, int | float) for each in weights)
-        if not numbers or not isinstance(weights, list) or len(weights) != FEATURES or not np.isfinite(weights).all():
+        if not isinstance(weights, list) or len(weights) != FEATURES or not all(map(_is_number, weights)):
             return None
         if not isinstance(error, int | float) or not isinstance(words, int):
             return None
         return cls(tuple(map(float, weights)), float(error), words)
+
+
+def _is_number(noted: Any) -> bool:
+    """Whether it is one that a weight can be."""
+    try:
+        return type(noted) in (int, float) and math.isfinite(float(noted))
+    except OverflowError:
+        return False
 
 
 def judging(noted: Any, tokenizer: Tokenizer) -> "Callable[[Prediction], list[WordConfidence]] | None":

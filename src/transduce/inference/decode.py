@@ -12,7 +12,7 @@ from transduce.data.columns.protocols import Column
 from transduce.data.columns.tokens import Tokens
 from transduce.data.lexicon import Lexicon, check_candidates
 from transduce.inference.batches import by_length, check_batch_size
-from transduce.inference.constraints import ConstraintCompiler, Constraints, merged
+from transduce.inference.constraints import ConstraintCompiler, Constraints
 from transduce.inference.generates import Generates
 from transduce.inference.inputs import sources
 from transduce.inference.options import PredictionOptions
@@ -282,14 +282,13 @@ def _asked(
     Raises:
         InputError: what is wanted cannot be; all such lines are named.
     """
-    constraints = _with_terms(pieces, constraints)
     demands = ConstraintCompiler(task.tokenizers["target"]) if any(constraints) else None
     never_first = getattr(task.columns["target"], "unwritten_first", ())
     requests: dict[int, Request] = {}
     predictions: dict[int, Prediction] = {}
     problems = []
     for place, (text, ids, owner) in enumerate(zip(texts, pieces.ids, pieces.owners, strict=True)):
-        line, wanted = pieces.first + owner, constraints[place] if constraints else Constraints()
+        line, wanted = pieces.first + owner, constraints[owner] if constraints else Constraints()
         try:
             if not allow_empty and (not len(ids) or not text.strip()):
                 predictions[place] = task.postprocess(_nothing(text, wanted, demands))
@@ -301,15 +300,6 @@ def _asked(
     if problems:
         raise InputError(problems)
     return requests, predictions
-
-
-def _with_terms(pieces: Pieces, constraints: Sequence[Constraints]) -> list[Constraints]:
-    """What is wanted of each piece: what is wanted of its text, and the terms that have to stand in its output."""
-    of_pieces = [constraints[owner] if constraints else Constraints() for owner in pieces.owners]
-    required = (prepared.required for prepared in pieces.prepared)
-    terms = [Constraints(must=tuple((term,) for term in each)) for each in required]
-    found = merged(of_pieces, terms) if any(terms) else of_pieces
-    return found if any(found) else []
 
 
 def _refuse_unequal_readings(task: Generates, others: Sequence[Generates], settings: Search) -> None:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from transduce.core.errors import InputError
-from transduce.inference.sentence_marks import WITHOUT_SPACES
+from transduce.data.word_alignment import SINGLE
 
 MOST_TERMS, LONGEST = 100_000, 200  # of a glossary; characters of a term
 MOST_BYTES = 50_000_000  # of a file
+HEADERS = {"source", "target", "src", "tgt", "term", "translation", "original", "source term", "target term"}
+UNIT = re.compile(rf"[{SINGLE}]|[^\W{SINGLE}]+|[^\w\s]")  # a word, a character of a script without spaces, a mark
 TBX = (".tbx", ".xml")
 
 
@@ -65,33 +67,28 @@ class Glossary:
 
     def found(self, text: str) -> list[Term]:
         """Where its terms stand in a text, whole words only, in any case; of those that overlap, the longest."""
-        if not self.terms:
-            return []
-        return [Term(*match.span(), self._targets[_key(match[0])]) for match in self._pattern.finditer(text)]
+        units = [*UNIT.finditer(text)] if self.terms else []
+        keys, found, place = [unit[0].casefold() for unit in units], list[Term](), 0
+        while place < len(units):
+            term = next((each for each in self._by_first.get(keys[place], ()) if _stands(each[0], keys, place)), None)
+            if term is not None:
+                last = place + len(term[0]) - 1
+                found.append(Term(units[place].start(), units[last].end(), term[1]))
+            place += len(term[0]) if term else 1
+        return found
 
     @cached_property
-    def _targets(self) -> dict[str, str]:
-        return {_key(source): target for source, target in self.terms}
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted((source for source, _ in self.terms), key=len, reverse=True)
-        return re.compile("|".join(map(_spelled, longest_first)), re.IGNORECASE)
-
-
-def _key(term: str) -> str:
-    return " ".join(term.lower().split())
+    def _by_first(self) -> dict[str, list[tuple[list[str], str]]]:
+        """By their first word the terms, as words in lower case, with their translations, the longest first."""
+        found = dict[str, list[tuple[list[str], str]]]()
+        for source, target in self.terms:
+            if units := [unit.casefold() for unit in UNIT.findall(source)]:
+                found.setdefault(units[0], []).append((units, target))
+        return {first: sorted(terms, key=lambda each: -len(each[0])) for first, terms in found.items()}
 
 
-def _spelled(term: str) -> str:
-    """A pattern of the term as a whole word; scripts without spaces have no ends of words."""
-    inner = r"\s+".join(map(re.escape, term.split()))
-    before, behind = (r"(?<!\w)" if _ends_word(term[0]) else "", r"(?!\w)" if _ends_word(term[-1]) else "")
-    return before + inner + behind
-
-
-def _ends_word(character: str) -> bool:
-    return character.isalnum() and not re.match(f"[{WITHOUT_SPACES}\u3040-\u30ff\u3400-\u9fff]", character)
+def _stands(units: Sequence[str], keys: Sequence[str], place: int) -> bool:
+    return keys[place : place + len(units)] == units
 
 
 def read_glossary(path: Path, languages: tuple[str, str] = ("", "")) -> Glossary:
@@ -106,20 +103,30 @@ def read_glossary(path: Path, languages: tuple[str, str] = ("", "")) -> Glossary
     text = _text(path)
     if path.suffix.lower() in TBX:
         return Glossary.of(_of_tbx(path, text, languages))
-    delimiter = "," if path.suffix.lower() == ".csv" else "\t"
+    delimiter = _delimiter(path, text)
     rows, problems = list[tuple[str, str]](), list[str]()
     for number, cells in enumerate(csv.reader(io.StringIO(text), delimiter=delimiter, strict=False), 1):
         kept = [cell.strip() for cell in cells]
         if not any(kept) or kept[0].startswith("#"):
             continue
         if len(kept) < 2 or not kept[0] or not kept[1]:
-            name = "comma" if delimiter == "," else "tab"
+            name = {",": "comma", ";": "semicolon", "\t": "tab"}[delimiter]
             problems.append(f"{path}, line {number}: expected a term, a {name}, and its translation.")
         else:
             rows.append((kept[0], kept[1]))
+    if not problems and not rows:
+        problems = [f"{path}: there is no term in it."]
     if problems:
         raise InputError(problems[:20])
-    return _named(path, rows)
+    return _named(path, rows[1:] if len(rows) > 1 and {cell.lower() for cell in rows[0]} <= HEADERS else rows)
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """What stands between a term and its translation."""
+    if path.suffix.lower() != ".csv":
+        return "\t"
+    first = text.split("\n", 1)[0]
+    return ";" if first.count(";") > first.count(",") else ","
 
 
 def _named(path: Path, rows: Iterable[tuple[str, str]]) -> Glossary:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
+from transduce.data.word_alignment import WORD
 from transduce.inference.familiarity import Unfamiliar
 from transduce.inference.memory_use import FuzzyMatch, TokenOrigin, origins_table
 from transduce.inference.preparation import Edit, Prepared, mapped
@@ -86,9 +87,11 @@ class Prediction:
     read: what the model read in place of the source; None = the source itself. Its `tokens` answer that.
     missing: of what has to stand in the output as it stands in the source (numbers, addresses, codes), and of a
         glossary's terms, what does not.
+    forced: of what was missing first, what a second search put into the output, perhaps not where it belongs.
     repeated: what the output repeats over and over, as a model does that is caught in a loop; None = nothing.
     alternatives: the n-best list, best first, this prediction included; empty unless more than one was asked for.
     unfamiliar: what of the source no training source had, such as its words; see `unseen`.
+    given: what the model was told to write: values of placeholders, terms of a glossary.
     edits: what was read in place of each part of the source, and what stands in the text in place of each part of what
         the model wrote; None = nothing else. It is not part of what was predicted.
     judge: says how sure the words are; whoever made the prediction fills it in.
@@ -113,9 +116,11 @@ class Prediction:
     cut: "TextCut | None" = None
     read: str | None = None
     missing: tuple[str, ...] = ()
+    forced: tuple[str, ...] = ()
     repeated: Repetition | None = None
     alternatives: tuple["Prediction", ...] = ()
     unfamiliar: Unfamiliar = field(default=Unfamiliar(), repr=False, compare=False)
+    given: tuple[str, ...] = field(default=(), repr=False, compare=False)
     edits: "tuple[Sequence[Edit], Sequence[Edit]] | None" = field(default=None, repr=False, compare=False)
     judge: "Callable[[Prediction], list[WordConfidence]] | None" = field(default=None, repr=False, compare=False)
     attend: Callable[["Prediction"], Any] | None = field(default=None, repr=False, compare=False)
@@ -176,6 +181,7 @@ class Prediction:
         edits = prepared.edits_behind(source[:tags]), restored.edits
         alternatives = tuple(each.restored(source, prepared) for each in self.alternatives)
         own = replace(self, source=source, text=restored.text, read=self.source)
+        own = replace(own, given=(*prepared.values, *prepared.terms))
         return replace(own, edits=edits, alternatives=alternatives)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -235,13 +241,18 @@ class Prediction:
 
     @cached_property
     def word_confidences(self) -> "list[WordConfidence]":
-        """How sure each word of the text is; none where the model was not calibrated, or read the text in pieces."""
+        """How sure each word of the text is, but for those that were copied, or given by a glossary.
+
+        None where the model was not calibrated, or read the text in pieces.
+        """
         if self.judge is None or self.segments:
             return []
-        found = self.judge(self)
+        judged = self.judge(self)
         if self.edits is None:
-            return found
-        return [each._replace(start=a, end=b) for each in found for a, b in [mapped(self.edits[1], *each[:2], False)]]
+            return judged
+        given = {word for text in self.given for word in WORD.findall(text.lower())}
+        moved = [each._replace(start=a, end=b) for each in judged for a, b in [mapped(self.edits[1], *each[:2], False)]]
+        return [each for each in moved if self.text[each.start : each.end].lower() not in given]
 
     @property
     def confidence(self) -> float | None:
@@ -258,6 +269,7 @@ class Prediction:
     def warnings(self) -> list[str]:
         """What to look at, each as a sentence: what is missing or repeated; parts of a recording without an end."""
         told = [*self.unfamiliar.warnings, *(f'"{part}" is not in the output.' for part in self.missing)]
+        told += [f'"{part}" was put in by a second search; see whether it stands right.' for part in self.forced]
         told += [f'the output repeats "{self.repeated.text}" {self.repeated.times} times.'] if self.repeated else []
         return told + [each for segment in self.segments for each in segment.warnings]
 
@@ -290,6 +302,7 @@ class Prediction:
             del each["source"]
         left_out = (
             "edits",
+            "given",
             "unfamiliar",
             "judge",
             "word_confidences",
@@ -299,6 +312,7 @@ class Prediction:
             "picture",
             "cut",
             "missing",
+            "forced",
             "repeated",
             "matches",
             "origins",

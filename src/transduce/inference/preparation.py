@@ -54,8 +54,7 @@ class Prepared:
     edits: what is read in place of each part of the text, in order, without gaps.
     values: what stands in the output in place of ⟦1⟧, ⟦2⟧, ..
     parts: what the output has to hold as it stands, as (text, kind).
-    terms: translations of a glossary's terms, which the text is annotated with.
-    required: further ones, which search has to put into the output.
+    terms: translations of a glossary's terms, which the text may be annotated with.
     """
 
     text: str
@@ -65,7 +64,6 @@ class Prepared:
     capitals: bool = False
     stays: bool = False
     terms: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
 
     @classmethod
     def as_it_is(cls, text: str) -> Self:
@@ -95,7 +93,8 @@ class Prepared:
         for match in NAME.finditer(output) if self.values else ():
             place = int(match[1]) - 1
             if place < len(self.values):
-                edits += [*self._cased(output, done, match.start()), Edit(*match.span(), self.values[place])]
+                edits += self._cased(output, done, match.start())
+                edits.append(Edit(*match.span(), apart(edits, self.values[place])))
                 done = match.end()
         edits += self._cased(output, done, len(output))
         return Restored("".join(edit.written for edit in edits), edits)
@@ -103,7 +102,7 @@ class Prepared:
     def lacking(self, output: str) -> list[str]:
         """Which parts are not in an output for people, nor any form of the terms."""
         missing = lacking(self.parts, output)
-        return missing + [term for term in (*self.terms, *self.required) if not holds_form(output, term)]
+        return missing + [term for term in dict.fromkeys(self.terms) if not holds_form(output, term)]
 
     def must(self, missing: Iterable[str]) -> list[str]:
         """What a search has to put into the output so that it holds what is missing."""
@@ -171,6 +170,9 @@ class Preparation:
             return Prepared(text, (Edit(0, len(text), text),), stays=True)
         terms = glossary.found(text)
         found = [part for part in self._protected(text) if not any(part.overlaps(*term[:2]) for term in terms)]
+        rest = _Shown.of(text, found).text
+        if found and not terms and not has_letters(rest):
+            return Prepared(text, (Edit(0, len(text), text),), stays=True)
         usual = text == self.typography.written(text) and not self.typography.in_capitals(text)
         if usual and not found and not terms:
             return Prepared.as_it_is(text)
@@ -185,8 +187,7 @@ class Preparation:
             tuple(text[part.start : part.end] for part in masked),
             tuple((text[part.start : part.end], part.kind) for part in found),
             capitals,
-            terms=targets if self.annotates else (),
-            required=() if self.annotates else tuple(dict.fromkeys(targets)),
+            terms=targets,
         )
 
     def _protected(self, text: str) -> list[Protected]:
@@ -246,6 +247,12 @@ def noted_of(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
             count(part.kind, not lacking([(text, part.kind)], target))
     typography = {"cased": cased_words(sources), "capitals": round(share_in_capitals(sources), 4)}
     return {"typography": typography, "protected": counts}
+
+
+def apart(edits: Sequence[Edit], value: str) -> str:
+    """A value with a space before it where it would run into the one before."""
+    before = edits[-1].written if edits else ""
+    return f" {value}" if before[-1:].isalnum() and value[:1].isalnum() else value
 
 
 def holds_form(text: str, term: str) -> bool:
@@ -337,6 +344,8 @@ def _annotated(edits: Sequence[Edit], terms: Sequence[Term]) -> list[Edit]:
     first = {edit.start: place for place, edit in reversed([*enumerate(edits)])}
     last = {edit.end: place for place, edit in enumerate(edits)}
     for term in terms:
+        if term.start not in first or term.end not in last:  # it begins or ends with what is left out
+            continue
         begin, end = first[term.start], last[term.end]
         found[begin] = found[begin]._replace(written=f"{TERM} {found[begin].written}")
         found[end] = found[end]._replace(written=f"{found[end].written} {AS} {term.target} {TERM_END}")

@@ -69,9 +69,13 @@ def looked_after(
 
 def _replace(best: list[Prediction], place: int, other: Prediction | None, pieces: Pieces) -> None:
     """Put an output of a second search in the place of the first one, if less is wrong with it."""
-    told = None if other is None else _told(other, best[place].source, pieces.prepared[place])
-    if told and _faults(told) < _faults(best[place]):
-        best[place] = replace(told, alternatives=best[place].alternatives)
+    first = best[place]
+    told = None if other is None else _told(other, first.source, pieces.prepared[place])
+    if told is None or (told.repeated and not first.repeated) or (first.ended and not told.ended):
+        return
+    if _faults(told) < _faults(first):
+        forced = tuple(part for part in first.missing if part not in told.missing)
+        best[place] = replace(told, alternatives=first.alternatives, forced=forced)
 
 
 def _without_loop(found: Prediction) -> Prediction:

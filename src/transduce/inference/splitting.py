@@ -409,6 +409,7 @@ def _summed(source: str, text: str, parts: Sequence[Prediction]) -> Prediction:
         token_log_probabilities=tuple(each for part in parts for each in part.token_log_probabilities),
         ended=all(part.ended for part in parts),
         missing=tuple(each for part in parts for each in part.missing),
+        forced=tuple(each for part in parts for each in part.forced),
         repeated=next((part.repeated for part in parts if part.repeated), None),
         origins=tuple(each for part in parts for each in part.origins),
     )

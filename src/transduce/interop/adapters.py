@@ -53,6 +53,7 @@ OF_TRAINING = {
 }
 """They say which tensors there are, or how they were trained, and the tensors themselves say the rest."""
 STARTS = (None, True, False, "gaussian", "eva", "orthogonal")  # those that leave the model's own weights alone
+LONGEST_PATH = 1_000  # characters of a path that an adapter names
 
 
 class Adapter:
@@ -83,7 +84,7 @@ class Adapter:
     def base(self) -> Path | None:
         """The model that it changes, where that is a folder here."""
         named = self.settings.get("base_model_name_or_path")
-        if not isinstance(named, str) or not named:
+        if not isinstance(named, str) or not named or len(named) > LONGEST_PATH:
             return None
         return next((each for each in (self.folder / named, Path(named)) if (each / "config.json").is_file()), None)
 
@@ -126,11 +127,20 @@ class Adapter:
             if key not in known and value not in (None, False, {}, []):
                 yield f"{key} = {value!r:.80}: this is not supported; only plain LoRA is merged."
         for key in ("rank_pattern", "alpha_pattern"):
-            for pattern in table.get(key) or {}:
+            patterns = table.get(key) or {}
+            if not isinstance(patterns, dict) or not all(map(_is_finite, patterns.values())):
+                yield f"{key}: expected an object of names and numbers; got {patterns!r:.80}."
+                continue
+            for pattern in patterns:
                 if not PATTERN.fullmatch(pattern):
                     yield f"{key}: {pattern!r:.80}: only names and ends of names are understood, not patterns."
-        if type(table.get("lora_alpha")) not in (int, float) or type(table.get("r")) is not int:
+        if not _is_finite(table.get("lora_alpha")) or type(table.get("r")) is not int or table["r"] < 1:
             yield f"lora_alpha and r: expected numbers; got {table.get('lora_alpha')!r:.40} and {table.get('r')!r:.40}."
+        for key in ("use_rslora", "fan_in_fan_out"):
+            if table.get(key) not in (None, True, False):
+                yield f"{key}: expected true or false; got {table[key]!r:.80}."
+        if not isinstance(table.get("modules_to_save") or [], list):
+            yield f"modules_to_save: expected a list of names; got {table['modules_to_save']!r:.80}."
 
     def _scale(self, module: str, rank: int) -> float:
         """The factor of B A; a pattern names a module, or how its name ends."""
@@ -146,7 +156,7 @@ class Adapter:
         down, up = tensors[name], tensors.get(_twin(name))
         if up is None:
             return None  # told already
-        if down.ndim != 2 or up.ndim != 2 or down.shape[0] != up.shape[1]:
+        if down.ndim != 2 or up.ndim != 2 or down.shape[0] != up.shape[1] or not down.shape[0]:
             return f'"{name}": expected matrices (r, inputs) and (outputs, r); got {[*down.shape]} and {[*up.shape]}.'
         key = _found(changed, f"{module}.weight")
         if key is None:
@@ -220,3 +230,8 @@ def _names(pattern: str, module: str) -> bool:
     if pattern.startswith("^"):
         return module == pattern[1:]
     return module == pattern or module.endswith(f".{pattern}")
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number that a weight can be multiplied by."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e30

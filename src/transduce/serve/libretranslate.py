@@ -80,6 +80,11 @@ async def body_of(request: Request, run_in_thread: RunInThread, expected: type[B
         refuse_half_characters(values)
     if not isinstance(values, dict):
         raise InputError(f"Invalid request: the body must be an object such as {json.dumps(_example(expected))}")
+    return checked(expected, values)
+
+
+def checked(expected: type[Body], values: dict[str, Any]) -> Body:
+    """A request of these fields. Raises InputError for fields that are missing or wrong."""
     try:
         return expected.model_validate(values)
     except ValidationError as error:

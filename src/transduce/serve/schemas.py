@@ -29,17 +29,19 @@ PROTECT = (
     "keep numbers, addresses, codes, placeholders and emoji, leave text without letters and digits as it is, and read "
     "capitals, quotes and invisible characters as the training text had them."
 )
+MOST_TERMS = 2_000  # of a request
 GLOSSARY = "terms and their translations, which outputs use: an object, or its JSON as text in a form."
 
 
 def _terms(given: Any) -> Any:
     """A glossary; a form's is JSON as text. Raises ValueError for text that is none."""
-    if not isinstance(given, str):
-        return given
     try:
-        return json.loads(given) if given.strip() else None
+        terms = (json.loads(given) if given.strip() else None) if isinstance(given, str) else given
     except (ValueError, RecursionError):
         raise ValueError("expected a JSON object of terms and their translations") from None
+    if isinstance(terms, dict) and len(terms) > MOST_TERMS:
+        raise ValueError(f"{len(terms):,} terms; a request may have {MOST_TERMS:,} at most")
+    return terms
 
 
 GlossaryField = Annotated[dict[str, str] | None, BeforeValidator(_terms)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,8 +22,8 @@ from transduce.documents.formats import FORMATS, format_of, opened, translated_n
 from transduce.documents.opened import CutFile
 from transduce.documents.runs import Fits, Output
 from transduce.serve.guards import right_key
-from transduce.serve.libretranslate import form_of, translated
-from transduce.serve.schemas import Problem, TranslateRequest
+from transduce.serve.libretranslate import checked, form_of, translated
+from transduce.serve.schemas import GLOSSARY, PROTECT, Problem, TranslateRequest
 from transduce.serve.service import Service
 
 KEPT_SECONDS, KEPT_FILES, KEPT_BYTES = 600, 100, 20_000_000  # of translated files, until they are fetched
@@ -39,6 +39,8 @@ FORM = {
         "source": {"type": "string", "description": 'Language code, or "auto".'},
         "target": {"type": "string", "description": "Language code."},
         "api_key": {"type": "string", "description": "If the server wants one."},
+        "glossary": {"type": "string", "description": f"Our addition: {GLOSSARY}"},
+        "protect": {"type": "boolean", "description": f"Our addition: {PROTECT}"},
     },
 }
 OPENAPI = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": FORM}}}}
@@ -49,6 +51,9 @@ class TranslateFileAnswer(BaseModel):
     """Where the translated file can be fetched, for ten minutes."""
 
     translatedFileUrl: str
+    warnings: list[str] | None = Field(
+        default=None, description="Our addition: what outputs lack of their sources, or repeat, a sentence each."
+    )
 
 
 class Upload(NamedTuple):
@@ -130,7 +135,7 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(tags=["LibreTranslate"], responses={"4XX": {"model": Problem}})
     downloads = Downloads()
 
-    @router.post("/translate_file", openapi_extra=OPENAPI)
+    @router.post("/translate_file", openapi_extra=OPENAPI, response_model_exclude_none=True)
     async def translate_file(request: Request) -> TranslateFileAnswer:
         """Translate a file: text, a document, slides, a table, a book, subtitles, or a file of translators."""
         body = await request.body()
@@ -140,10 +145,13 @@ def routes(service: Service) -> APIRouter:
         source, target = upload.fields["source"], upload.fields["target"]
         languages = FileLanguages("" if source == "auto" else source, target)
         file = await service.run_in_thread(lambda: FileInWork(upload.name, upload.content, languages))
-        await translated(service, request, TranslateRequest(q=file.shown, source=source, target=target), file.cut)
+        given = {key: value for key, value in upload.fields.items() if key in ("glossary", "protect")}
+        asked = checked(TranslateRequest, {**given, "q": file.shown, "source": source, "target": target})
+        answer = await translated(service, request, asked, file.cut)
         name = translated_name(upload.name, target)
         key = downloads.keep(name, format_of(upload.name).media_type, file.content)
-        return TranslateFileAnswer(translatedFileUrl=f"{request.base_url}download_file/{key}")
+        warnings: Any = answer.warnings
+        return TranslateFileAnswer(translatedFileUrl=f"{request.base_url}download_file/{key}", warnings=warnings)
 
     @router.get("/download_file/{name}", response_class=Response, responses={404: {"model": Problem}})
     async def download_file(name: str) -> Response:

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Any, Generic, TypeVar
 
 current_client: ContextVar[str] = ContextVar("transduce_client", default="")
@@ -163,4 +164,19 @@ def address_of(scope: Any, proxies: tuple[str, ...] = ()) -> str:
         headers = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
         listed = [each.strip() for value in headers for each in value.split(",") if each.strip()]
         peer = next((each for each in reversed(listed) if each not in proxies), peer)[:45]
-    return ":".join(peer.split(":")[:4]) + "::" if peer.count(":") > 3 and "::" not in peer else peer
+    return _network_of(peer)
+
+
+def _network_of(peer: str) -> str:
+    """An address; of IPv6 its network of 64 bits, as one client may have all addresses in it."""
+    bare = peer.strip("[]").partition("%")[0]
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        host, _, port = peer.rpartition(":")  # a proxy may add the port
+        return _network_of(host) if host and port.isdigit() else peer
+    if isinstance(address, IPv4Address):
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, 64), strict=False).network_address)
