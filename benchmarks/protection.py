@@ -21,7 +21,7 @@ import numpy as np
 import transduce
 from transduce.data.files import read_lines
 from transduce.data.protected import lacking, protected
-from transduce.inference.confidence import Written, expected_calibration_error, judged_words
+from transduce.inference.confidence import WrittenText, expected_calibration_error, judged_words
 from transduce.metrics.evaluate import METRICS
 
 PARTS = {
@@ -115,7 +115,7 @@ def plain(model: "transduce.Pipeline", sources: list[str], references: list[str]
     sure, right = [], []
     for each, reference in zip(found[False], references, strict=True):
         words = each.word_confidences
-        written = Written(each.text, each.tokens, each.token_log_probabilities)
+        written = WrittenText(each.text, each.tokens, each.token_log_probabilities)
         hits = judged_words(written, reference, [(word.start, word.end) for word in words])
         sure += [word.confidence for word in words]
         right += hits

@@ -1,4 +1,4 @@
-"""Faults of one line: what may be wrong in a line of Python, found in its syntax tree.
+"""OutputFaults of one line: what may be wrong in a line of Python, found in its syntax tree.
 
 No fault is put where no test could notice it, or where every test would: texts, error messages, asserts, annotations,
 decorators, `__all__`, and what only a type checker reads.

@@ -52,11 +52,12 @@ HOW = {  # by verb, the command lines that are tried
         [BAD, "--output", "TMP/s.safetensors"],
         [GOOD, "--recipe", "RUN/recipe.toml", "--output", "TMP/s.safetensors"],
     ],
+    "datastore": [["build", BAD, *PAIRS, "--output", "TMP/d"], ["info", BAD]],
     "doctor": [[RUN], ["RUN/recipe.toml"]],
     "info": [[BAD], [RUN]],
     "demo": [["--run", RUN], ["--run", BAD]],
 }
-NAMES = [verb.__name__.replace("_", "-") for verb in COMMANDS]
+NAMES = [*(verb.__name__.replace("_", "-") for verb in COMMANDS), "datastore"]
 
 
 def lines_of(verb: str) -> list[list[str]]:

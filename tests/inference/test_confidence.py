@@ -8,7 +8,7 @@ import pytest
 
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
-from transduce.inference.confidence import Calibration, Written, expected_calibration_error
+from transduce.inference.confidence import Calibration, WrittenText, expected_calibration_error
 
 WORDS = ["".join(random.Random(n).choices("abcdefghij", k=5)) for n in range(200)]
 
@@ -18,7 +18,7 @@ def tokenizer(kind: str = "bpe") -> Tokenizer:
     return train_tokenizer(TokenizerConfig(kind=kind, vocabulary=400), [" ".join(WORDS)] * 3)
 
 
-def outputs(count: int, kind: str = "bpe", draw: int = 1) -> tuple[list[Written], list[str]]:
+def outputs(count: int, kind: str = "bpe", draw: int = 1) -> tuple[list[WrittenText], list[str]]:
     """Sentences whose words are right as often as sigmoid(2 + 1.5 log p) says, p the probability of their tokens."""
     random_, made, references = random.Random(draw), [], []
     for _ in range(count):
@@ -32,7 +32,7 @@ def outputs(count: int, kind: str = "bpe", draw: int = 1) -> tuple[list[Written]
             nats += [each] * len(tokenizer(kind).encode([word])[0])
             right.append(word if random_.random() < 1 / (1 + np.exp(-(2 + 1.5 * each))) else "zzz")
         if len(nats) == len(pieces):
-            made.append(Written(text, pieces, [*nats, -0.1]))
+            made.append(WrittenText(text, pieces, [*nats, -0.1]))
             references.append(" ".join(right))
     return made, references
 
@@ -92,7 +92,7 @@ def test_words_stand_where_they_are_in_the_text(kind: str) -> None:
     calibration = Calibration((1.0, 0.0, 0.0, 0.0), 0.0, 1)
     text = " ".join(WORDS[:3])
     pieces = tokenizer(kind).tokens(tokenizer(kind).encode([text])[0])
-    found = calibration.words_of(Written(text, pieces, [-0.5] * len(pieces)), tokenizer(kind))
+    found = calibration.words_of(WrittenText(text, pieces, [-0.5] * len(pieces)), tokenizer(kind))
     assert [text[word.start : word.end] for word in found] == WORDS[:3]
     assert all(word.confidence == pytest.approx(1 / (1 + np.exp(0.5))) for word in found)
 

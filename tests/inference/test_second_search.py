@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from random_models import translator
-from transduce.inference.prediction import Faults, Prediction, told_lines
+from transduce.inference.prediction import OutputFaults, Prediction, told_lines
 from transduce.inference.preparation import Preparation, Prepared
 from transduce.inference.repetition import looped
 from transduce.inference.second_search import Wanted, looked_after
@@ -75,8 +75,8 @@ def test_what_is_still_wrong_is_told() -> None:
         '1 of 2 outputs lacks something of the source, such as "12" in line 1: --json has the warnings of each.',
         '1 of 2 outputs repeats "ein" in line 2: --json has the warnings of each.',
     ]
-    both = Faults.of(found[:1]).plus(Faults.of(found[1:], 1))
-    assert both == Faults.of(found)
+    both = OutputFaults.of(found[:1]).plus(OutputFaults.of(found[1:], 1))
+    assert both == OutputFaults.of(found)
 
 
 def test_nothing_is_done_to_pieces_that_were_not_prepared() -> None:
@@ -102,7 +102,7 @@ def test_a_search_puts_in_what_was_missing() -> None:
 
 def test_a_text_in_pieces_keeps_what_each_lacks() -> None:
     model = translator(seed=2)
-    model.preparation = Preparation(checked=frozenset(("number",)), searches_text=True, searches_again=False)
+    model.preparation = Preparation(checked=frozenset(("number",)), searches_text=True)
     [found] = model.predict(["ba 12 de.\nfi 13 go."], split="sentences")
     assert found.missing == ("12", "13")
     assert Prepared.as_it_is("ba").read == "ba"

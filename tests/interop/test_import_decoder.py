@@ -317,6 +317,7 @@ def test_settings_of_generation_become_those_of_search(folders: dict[str, Path])
     assert read.notes == (
         "a text ends at <|im_end|> only; the original also ends it at <|endoftext|>.",
         "repetition_penalty = 1.05 is left out: search has none.",
+        f"not read in {folder.name}: kept.json.",
     )
 
 

@@ -26,7 +26,8 @@ LAYOUTS: dict[str, tuple[Callable[..., Any], Languages]] = {
     "nllb": (foreign_models.nllb, Languages("eng_Latn", "fra_Latn")),
     "m2m_100": (foreign_models.m2m_100, Languages("en", "fr")),
 }
-SEARCHES: list[dict[str, Any]] = [{"method": "greedy"}, {"beam": 4, "nbest": 3}]
+KERNELS: dict[str, Any] = {"stopping": "slots", "at_limit": "stop"}  # a beam that is one call
+SEARCHES: list[dict[str, Any]] = [{"method": "greedy", **KERNELS}, {"beam": 4, "nbest": 3, **KERNELS}]
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -42,7 +43,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_an_imported_model_translates_without_torch(path: Path) -> None:
     lines = sentences(20, seed=6)
-    without, with_torch = load(path, search={}), transduce.load(path, device="cpu")
+    without, with_torch = load(path, search=KERNELS), transduce.load(path, device="cpu")
     for search in SEARCHES:
         found = without.predict(lines, **search)
         assert found == with_torch.predict(lines, **search), "to the last bit"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transduce.bulk.blocks import LineBlock, blocks_of
 from transduce.bulk.job import Advance, BulkEngine, BulkJob
 from transduce.inference.options import PredictionOptions
-from transduce.inference.prediction import Faults, Prediction, cut_line, doubtful, doubtful_line
+from transduce.inference.prediction import OutputFaults, Prediction, cut_line, doubtful, doubtful_line
 
 if TYPE_CHECKING:
     from transduce.inference.constraints import Constraints
@@ -38,7 +38,7 @@ class PredictingWorker:
     def answer(self, block: LineBlock, advance: Advance) -> dict[str, Any]:
         """{"outputs": one for each row, "told": what a person should know, "cut": how many texts were cut, to what,
         "doubtful": how many recordings have outputs without an end, and how many repeat themselves; "faults": of
-        `transduce.inference.prediction.Faults`}."""
+        `transduce.inference.prediction.OutputFaults`}."""
         told: list[str] = []
         options = self._options_of(block)
         found = self._pipeline.predict_all(
@@ -48,7 +48,7 @@ class PredictingWorker:
         outputs = [form(each, row) for each, row in zip(found, block.rows, strict=True)]
         read = [each.cut.read for each in found if each.cut]
         cut = [len(read), max(read, default=0)]
-        faults = [*vars(Faults.of(found, options.first)).values()]
+        faults = [*vars(OutputFaults.of(found, options.first)).values()]
         return {"outputs": outputs, "told": told, "cut": cut, "doubtful": [*doubtful(found)], "faults": faults}
 
     def _options_of(self, block: LineBlock) -> PredictionOptions:
@@ -69,14 +69,14 @@ def outputs(
     Raises:
         InputError: see `BulkEngine.answers`.
     """
-    cuts, texts, room, cut_off, repeating, faults = 0, 0, 0, 0, 0, Faults()
+    cuts, texts, room, cut_off, repeating, faults = 0, 0, 0, 0, 0, OutputFaults()
     for answer in engine.answers(job, blocks_of(rows), advance):
         for each in answer["told"]:
             tell(each)
         count, read = answer["cut"]
         cuts, texts, room = cuts + count, texts + len(answer["outputs"]), max(room, read)
         cut_off, repeating = (a + b for a, b in zip((cut_off, repeating), answer["doubtful"], strict=True))
-        faults = faults.plus(Faults(*answer["faults"]))
+        faults = faults.plus(OutputFaults(*answer["faults"]))
         yield from answer["outputs"]
     for line in faults.lines(texts):
         tell(line)

@@ -87,9 +87,8 @@ def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
 
     if isinstance(examples := provenance.get("examples"), list):
         provenance = provenance | {"examples": [called(each) if _is_sound(each) else each for each in examples]}
-    if isinstance(ngrams := provenance.get("ngrams"), dict):
-        provenance = provenance | {"ngrams": f"of {' and '.join(ngrams) or 'neither side'}"}
-    provenance = provenance | _kept_and_known(provenance)
+    provenance = {name: each for name, each in provenance.items() if name not in ("ngrams", "words")}
+    provenance |= _kept_and_known(provenance)
     noted = provenance.get("characters")
     if not isinstance(noted, dict):
         return provenance
@@ -98,15 +97,11 @@ def _readable(provenance: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept_and_known(provenance: dict[str, Any]) -> dict[str, Any]:
-    """What of sources their translations keep, and which words and capitals these have, in numbers."""
-    from transduce.data.known_words import KnownWords
-
+    """What of sources their translations keep, and how many words have capitals, in numbers."""
     found = dict[str, Any]()
     if isinstance(noted := provenance.get("protected"), dict):
         pairs = {kind: each for kind, each in noted.items() if isinstance(each, list) and len(each) == 2}
         found["protected"] = {kind: f"{kept} of {seen} kept" for kind, (seen, kept) in pairs.items()}
-    if known := KnownWords.from_text(provenance.get("words")):
-        found["words"] = f"about {known.about:,} different"
     typography = provenance.get("typography")
     if isinstance(typography, dict) and isinstance(words := typography.get("cased"), str):
         found["typography"] = typography | {"cased": f"{len(words.split()):,} words"}

@@ -30,6 +30,7 @@ OF_RUNS = (  # names of what a run writes, in its directory
         "figures",
         "held_out",
         "outputs",
+        "replay",
         "reverse",
         "site",
         "teachers",

@@ -166,9 +166,9 @@ def read_tagged_pairs(
     augment: changes each pair; None = nothing does.
     """
     mark = "".join(f"{tag} " for tag in files.tags)
-    for number, *pair in read_pairs(files, root):
-        source, target = augment(*pair) if augment else pair
-        yield number, mark + source, target
+    pairs = read_pairs(files, root)  # whose files are looked at now
+    changed = ((number, *augment(source, target)) for number, source, target in pairs) if augment else pairs
+    return ((number, mark + source, target) for number, source, target in changed)
 
 
 def sampled_pairs(corpora: Sequence[PairFiles], root: Path, count: int) -> Iterator[tuple[str, str]]:

@@ -47,11 +47,6 @@ class KnownWords:
     def __contains__(self, word: str) -> bool:
         return all(self.bits[place // 8] >> place % 8 & 1 for place in _places(word.lower(), 8 * len(self.bits)))
 
-    @property
-    def about(self) -> int:
-        """How many words there are, about."""
-        return 8 * len(self.bits) // BITS
-
     def unknown(self, text: str) -> list[tuple[int, int]]:
         """The words of a text that are not known, each as its characters [start, end)."""
         return [match.span() for match in WORD.finditer(text) if match[0] not in self]

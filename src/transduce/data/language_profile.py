@@ -114,12 +114,12 @@ class LanguageProfile:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """For a model file: of each order the n-grams in one string, and their counts as (count, how many have it)."""
+        """For a model file: of each order the n-grams in one string, and their counts, "5x3" for three of 5 each."""
         orders = []
         for order in ORDERS:
             grams = [gram for gram in self.counts if len(gram) == order]  # the most frequent first
-            runs = [[often, len([*alike])] for often, alike in groupby(self.counts[gram] for gram in grams)]
-            orders.append({"grams": "".join(grams), "counts": runs})
+            runs = ((often, len([*alike])) for often, alike in groupby(self.counts[gram] for gram in grams))
+            orders.append({"grams": "".join(grams), "counts": " ".join(f"{often}x{many}" for often, many in runs)})
         return {"orders": orders, "total": self.total, "gain": round(self.gain, 4)}
 
     @classmethod
@@ -128,11 +128,12 @@ class LanguageProfile:
         try:
             counts = dict[str, int]()
             for order, table in zip(ORDERS, noted["orders"], strict=True):
-                often = [int(count) for count, many in table["counts"] for _ in range(min(int(many), KEPT[order]))]
+                runs = (run.split("x") for run in table["counts"].split())
+                often = [int(count) for count, many in runs for _ in range(min(int(many), KEPT[order]))]
                 grams = [table["grams"][at : at + order] for at in range(0, len(table["grams"]), order)]
                 counts |= dict(zip(grams, often, strict=True))
             total, gain = int(noted["total"]), float(noted["gain"])
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return None
         return cls(counts, total, gain) if total > 0 and gain > 0 and min(counts.values(), default=0) >= 0 else None
 

@@ -129,7 +129,7 @@ class SimilarSentences:
 
     def _predicted(self, texts: Sequence[str]) -> list[Prediction]:
         marked = [mark + text for mark, text in zip(self._marks, texts, strict=True)]
-        return self._model.predict(marked, method="greedy", split="none") if marked else []
+        return self._model.predict(marked, method="greedy", split="none", protect=False) if marked else []
 
 
 class _Place(NamedTuple):

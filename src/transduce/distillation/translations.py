@@ -95,7 +95,7 @@ def distil(
         split: Split = (
             "auto" if method == BACKTRANSLATION else "none"
         )  # a line of monolingual text may hold several sentences
-        options = PredictionOptions(batch_size, split, workers=workers, search=search.model_dump())
+        options = PredictionOptions(batch_size, split, workers=workers, protect=False, search=search.model_dump())
         how = {
             "predict": options.to_table(),
             "form": "pair",

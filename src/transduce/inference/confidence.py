@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,19 @@ from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
 from transduce.data.word_alignment import SINGLE
 
-if TYPE_CHECKING:
-    from transduce.inference.prediction import Prediction
+
+class HasTokens(Protocol):
+    """A prediction; see `transduce.inference.prediction.Prediction`."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def tokens(self) -> tuple[str, ...]: ...
+    @property
+    def token_log_probabilities(self) -> tuple[float, ...]: ...
+    @property
+    def edits(self) -> object: ...
+
 
 Reals = NDArray[np.float64]
 
@@ -39,7 +50,7 @@ FLOOR = -20.0  # nats, of a token's log-probability
 WORD = re.compile(rf"[{SINGLE}]|[^\W_{SINGLE}]+")
 
 
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """What a model wrote: its text, its tokens, and their log-probabilities, with or without that of the end."""
 
     text: str
@@ -64,7 +75,7 @@ class Calibration:
     words: int
 
     @classmethod
-    def of(cls, outputs: Sequence[Written], references: Sequence[str], tokenizer: Tokenizer) -> Self | None:
+    def of(cls, outputs: Sequence[WrittenText], references: Sequence[str], tokenizer: Tokenizer) -> Self | None:
         """From outputs of validation pairs; None where they have too few words, or words that are not told apart."""
         read = [_judged(*both, tokenizer) for both in zip(outputs, references, strict=True)]
         found = [each for each in read if each is not None]
@@ -77,7 +88,7 @@ class Calibration:
         error = expected_calibration_error(probability_W, held_W)
         return cls(tuple(map(float, _fitted(whole_WF, right_W))), float(error), len(right_W))
 
-    def words_of(self, written: Written, tokenizer: Tokenizer) -> list[WordConfidence]:
+    def words_of(self, written: WrittenText, tokenizer: Tokenizer) -> list[WordConfidence]:
         """How sure each word of an output is; none where tokens and text do not go together."""
         places, features_WF = _features(written, tokenizer)
         if not places:
@@ -111,7 +122,7 @@ def _is_number(noted: Any) -> bool:
         return False
 
 
-def judging(noted: Any, tokenizer: Tokenizer) -> "Callable[[Prediction], list[WordConfidence]] | None":
+def judging(noted: Any, tokenizer: Tokenizer) -> "Callable[[HasTokens], list[WordConfidence]] | None":
     """What says how sure the words of a model's predictions are; None where it was not calibrated.
 
     Args:
@@ -122,11 +133,11 @@ def judging(noted: Any, tokenizer: Tokenizer) -> "Callable[[Prediction], list[Wo
     if calibration is None:
         return None
 
-    def judge(prediction: "Prediction") -> list[WordConfidence]:
+    def judge(prediction: HasTokens) -> list[WordConfidence]:
         raw = tokenizer.decode(tokenizer.ids(prediction.tokens))
         if prediction.edits is None and raw != prediction.text:  # it is of several pieces
             return []
-        return calibration.words_of(Written(raw, prediction.tokens, prediction.token_log_probabilities), tokenizer)
+        return calibration.words_of(WrittenText(raw, prediction.tokens, prediction.token_log_probabilities), tokenizer)
 
     return judge
 
@@ -138,7 +149,7 @@ def expected_calibration_error(probability_W: Reals, right_W: Reals) -> float:
     return float(apart.sum() / max(1, len(probability_W)))
 
 
-def _judged(written: Written, reference: str, tokenizer: Tokenizer) -> tuple[Reals, Reals] | None:
+def _judged(written: WrittenText, reference: str, tokenizer: Tokenizer) -> tuple[Reals, Reals] | None:
     """The features of the words of an output, and which of them the reference has, each as often as it has it."""
     places, features_WF = _features(written, tokenizer)
     if not places:
@@ -146,7 +157,7 @@ def _judged(written: Written, reference: str, tokenizer: Tokenizer) -> tuple[Rea
     return features_WF, np.array(judged_words(written, reference, places), np.float64)
 
 
-def judged_words(written: Written, reference: str, places: Sequence[tuple[int, int]]) -> list[bool]:
+def judged_words(written: WrittenText, reference: str, places: Sequence[tuple[int, int]]) -> list[bool]:
     """Which words of an output, at these places, the reference has, each as often as it has it; case apart."""
     left = Counter(word.lower() for word in WORD.findall(reference))
     right = list[bool]()
@@ -157,7 +168,7 @@ def judged_words(written: Written, reference: str, places: Sequence[tuple[int, i
     return right
 
 
-def _features(written: Written, tokenizer: Tokenizer) -> tuple[list[tuple[int, int]], Reals]:
+def _features(written: WrittenText, tokenizer: Tokenizer) -> tuple[list[tuple[int, int]], Reals]:
     """Where the words of an output are, and (W, F) what is known of each."""
     places = [match.span() for match in WORD.finditer(written.text)]
     spans = _spans(written, tokenizer) if places and written.tokens else []
@@ -172,7 +183,7 @@ def _features(written: Written, tokenizer: Tokenizer) -> tuple[list[tuple[int, i
     return [places[place] for place in kept], np.array(features)
 
 
-def _spans(written: Written, tokenizer: Tokenizer) -> list[tuple[int, int]]:
+def _spans(written: WrittenText, tokenizer: Tokenizer) -> list[tuple[int, int]]:
     """Which characters of the text each token wrote; none where that cannot be told."""
     try:
         spelled = tokenizer.spelled(tokenizer.ids(written.tokens))

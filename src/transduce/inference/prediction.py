@@ -381,12 +381,12 @@ def doubtful_line(cut_off: int, repeating: int, recordings: int) -> str:
 def told_lines(predictions: Sequence[Prediction]) -> list[str]:
     """What to tell of predictions, a line each: texts that were cut, outputs that are doubtful or lack something."""
     line = doubtful_line(*doubtful(predictions), len(predictions))
-    faults = Faults.of(predictions).lines(len(predictions))
+    faults = OutputFaults.of(predictions).lines(len(predictions))
     return [*cut_lines(predictions), *([line] if line else []), *faults]
 
 
 @dataclass(frozen=True)
-class Faults:
+class OutputFaults:
     """What is wrong with some outputs: how many lack something of their sources, how many repeat themselves.
 
     first_missing, first_repeated: the number of the first such text, and what it is.
@@ -398,20 +398,20 @@ class Faults:
     first_repeated: tuple[int, str] = (0, "")
 
     @classmethod
-    def of(cls, predictions: Iterable[Prediction], first: int = 0) -> "Faults":
+    def of(cls, predictions: Iterable[Prediction], first: int = 0) -> "OutputFaults":
         """first: the number of the first text, from 0."""
         numbered = [*enumerate(predictions, first + 1)]
         lack = [(number, each.missing[0]) for number, each in numbered if each.missing]
         loops = [(number, each.repeated.text) for number, each in numbered if each.repeated]
         return cls(len(lack), len(loops), *(found[0] if found else (0, "") for found in (lack, loops)))
 
-    def plus(self, more: "Faults") -> "Faults":
+    def plus(self, more: "OutputFaults") -> "OutputFaults":
         """With those of texts behind these."""
         firsts = (
             self.first_missing if self.missing else more.first_missing,
             (self.first_repeated if self.repeated else more.first_repeated),
         )
-        return Faults(self.missing + more.missing, self.repeated + more.repeated, *firsts)
+        return OutputFaults(self.missing + more.missing, self.repeated + more.repeated, *firsts)
 
     def lines(self, outputs: int) -> list[str]:
         """What to tell of so many outputs, a line for each fault."""

@@ -28,7 +28,6 @@ WITHOUT_LETTERS = "without letters"  # the kind of a text that has none
 UNSEEN = "unseen"  # the kind of what no training text has a character of
 STAND_IN = 0xE000  # the first character that stands for a protected part while the text around it is changed
 MOST_PARTS = 6000  # that are looked after in a text
-WRITTEN_OUT = ("number", "code")  # kinds that a model may write in words, as pronunciations and dates do
 LEAST_SEEN, KEPT = 20, 0.5  # parts of training sources, from which it is known whether they are kept; their share
 
 
@@ -121,7 +120,8 @@ class Preparation:
     copies: it has placeholders. annotates: it takes terms. checked: kinds of protected parts whose loss is told.
     changes: whether a text is translated; any other stays as it is.
     searches_text: whether it reads a text and searches for another.
-    searches_again: whether what is missing is searched for; not by a converted model, which is as its original.
+    searches_again: whether what is missing or repeated is searched for, and told of; not where the model's file says
+        nothing of its training texts.
     """
 
     typography: Typography = field(default_factory=Typography)
@@ -145,13 +145,13 @@ class Preparation:
         copies = has_placeholders(source) and has_placeholders(target)
         if source is None or not (sentences or copies or has_terms(source)):
             return cls()
-        found = provenance.get("protected")
-        noted = found if isinstance(found, Mapping) else {kind: [LEAST_SEEN, 0] for kind in WRITTEN_OUT}
+        noted = provenance.get("protected")
+        if not isinstance(noted, Mapping):  # a file of an earlier version, or of another program
+            return cls(copies=copies, annotates=has_terms(source), searches_text=True, searches_again=copies)
         checked = frozenset(kind for kind in (*KINDS, UNSEEN) if _is_kept(noted.get(kind)))
         letters = has_letters if "number" in checked else has_letters_or_digits
         changes = letters if _is_kept(noted.get(WITHOUT_LETTERS)) else bool
-        as_original = "converted" in provenance
-        return cls(typography_of(provenance), copies, has_terms(source), checked, changes, True, not as_original)
+        return cls(typography_of(provenance), copies, has_terms(source), checked, changes, True)
 
     def of_texts(self, protect: bool, glossary: Glossary) -> Callable[[str], Prepared] | None:
         """What prepares each text; None = nothing is done to them.
@@ -159,10 +159,10 @@ class Preparation:
         Args:
             protect: whether more is done than a glossary asks for.
         """
-        if protect and self.searches_text:
-            return partial(self.prepared, glossary=glossary)
-        plain = Preparation(annotates=self.annotates, searches_text=self.searches_text)
-        return partial(plain.prepared, glossary=glossary) if glossary else None
+        if not self.searches_text or not (glossary or (protect and self.searches_again)):
+            return None
+        own = self if protect else Preparation(annotates=self.annotates, searches_text=True)
+        return partial(own.prepared, glossary=glossary)
 
     def prepared(self, text: str, glossary: Glossary = Glossary()) -> Prepared:  # noqa: B008
         """What the model reads in place of a text without tags."""

@@ -27,7 +27,7 @@ from transduce.inference.familiarity import Familiarity
 from transduce.inference.generates import generating
 from transduce.inference.likelihood import Likelihood, pair_likelihoods
 from transduce.inference.options import GlossaryTerms, PredictionOptions
-from transduce.inference.prediction import Faults, Prediction, cut_lines, refuse_cut
+from transduce.inference.prediction import OutputFaults, Prediction, cut_lines, refuse_cut
 from transduce.inference.preparation import Preparation, Prepared, preparation_of
 from transduce.inference.protocols import Advance
 from transduce.inference.second_search import SearchAgain, SearchWider, looked_after, wider
@@ -58,9 +58,6 @@ from transduce.tasks.base import Task
 if TYPE_CHECKING:
     from transduce.interpret.attention import Attention
     from transduce.interpret.look_back import LookBack
-
-
-NONE = (None, None)  # no second searches
 
 
 class Pipeline(FollowsWeights):
@@ -246,7 +243,7 @@ class Pipeline(FollowsWeights):
         for line in cut_lines(predictions):
             tell(line) if tell else warnings.warn(line, stacklevel=2)
         if tell:
-            for line in Faults.of(predictions, first).lines(len(predictions)):
+            for line in OutputFaults.of(predictions, first).lines(len(predictions)):
                 tell(line)
         return predictions[0] if alone else predictions
 
@@ -271,8 +268,7 @@ class Pipeline(FollowsWeights):
             from transduce.inference.origins import with_origins  # late: few ask for it
 
             found = with_origins(searched, pieces, found, options.batch_size)
-        more = _second_searches(searched, settings, options, constraints) if self.preparation.searches_again else NONE
-        found = looked_after(pieces, found, *more)
+        found = looked_after(pieces, found, *_second_searches(searched, settings, options, constraints))
         if options.word_times and self.times_words:
             from transduce.interpret.word_times import with_word_times  # late: few ask for it
 

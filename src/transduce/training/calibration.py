@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from transduce.inference.confidence import Calibration, Written
+from transduce.inference.confidence import Calibration, WrittenText
 from transduce.inference.decode import SearchPredictor
 from transduce.search.settings import Search
 from transduce.tasks.base import Task
@@ -18,5 +18,5 @@ def calibration_of(model: Any, task: Task, dataset: Dataset | None, search: Sear
         return None
     pairs = spread(dataset.texts, SENTENCES)
     found = task.predictor.predict(model, [source for source, _ in pairs], search.model_copy(update={"nbest": 1}))
-    outputs = [Written(each.text, each.tokens, each.token_log_probabilities) for each in found]
+    outputs = [WrittenText(each.text, each.tokens, each.token_log_probabilities) for each in found]
     return Calibration.of(outputs, [reference for _, reference in pairs], task.tokenizers["target"])

@@ -167,7 +167,7 @@ class Translator:
             tell_of_long(pieces, options.tell)
         found = self._decoded(pieces, settings, options)
         again, widely = (partial(self.again, options) if self.again else None), partial(self._widely, options)
-        found = looked_after(pieces, found, *((again, widely) if self.preparation.searches_again else (None, None)))
+        found = looked_after(pieces, found, again, widely)
         shown = zip(pieces.joined(found), map(self.familiarity.unfamiliar, listed), strict=True)
         return [each.shown_by(_no_attention, unfamiliar=new, judge=self.judge) for each, new in shown]
 
