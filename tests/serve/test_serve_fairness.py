@@ -301,7 +301,7 @@ def test_sixty_heavy_requests_of_one_client_hold_no_other(tmp_path: Path) -> Non
             await asyncio.gather(*tasks, return_exceptions=True)
             return waits
 
-    with serving([path]) as running:
+    with serving([path], queue=100_000) as running:
         waits = asyncio.run(main(running.address))
         end = time.monotonic() + 20
         while running.metric("transduce_queue_texts") and time.monotonic() < end:
@@ -314,9 +314,9 @@ def test_sixty_heavy_requests_of_one_client_hold_no_other(tmp_path: Path) -> Non
 def test_at_its_timeout_a_requests_work_stops_too(tmp_path: Path) -> None:
     """A text whose pieces take far longer than the time that the request has."""
     path = write_model(tmp_path / "slow.safetensors", search={"method": "beam", "beam": 12})
-    with serving([path], timeout=0.5) as running:
+    with serving([path], timeout=0.5, characters=1_000_000) as running:
         begun = time.monotonic()
-        answered = running.post("/v1/predict", texts=["ba de fi go ku la. " * 1000], split="sentences")
+        answered = running.post("/v1/predict", texts=["ba de fi go ku la. " * 20_000], split="sentences")
         assert answered.status_code == 503 and "no answer within 0.5 s" in answered.json()["error"]
         lanes = list(running.service.batches._lanes.values())
         assert len(lanes) == 1

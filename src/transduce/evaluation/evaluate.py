@@ -101,6 +101,7 @@ def _judge(
     if "source" in pipeline.task.columns:
         start = time.monotonic()
         how = PredictionOptions(settings.batch_size, settings.split, advance=advance, search=dict(settings.search))
+        how = replace(how, protect=False)  # what the model says by itself, as in the tests of its training
         outputs = pipeline.predict_all(texts.sources, how)
         report["seconds"] = round(time.monotonic() - start, 2)
         if cut := [each.cut.read for each in outputs if each.cut]:
