@@ -96,7 +96,8 @@ def explore(
         check_size(pipeline, Given(None, list(pipeline.task.columns["target"].encode([text])[0])), max_weights)
         prediction = judged(pipeline, text, text)
     else:
-        prediction = pipeline.predict(text, split="none", long="refuse", **_asked_of_search(pipeline, search))
+        how = _asked_of_search(pipeline, search)
+        prediction = pipeline.predict(text, split="none", long="refuse", protect=False, **how)  # as the model reads
     given = given_of(pipeline.task, prediction)
     left_out = unshown(pipeline, given, max_weights)
     check_size(pipeline, given, max_weights, left_out)
@@ -147,7 +148,7 @@ def _all_sentences(pipeline: Pipeline, text: str, sentence: int, search: dict[st
     each = sentences_of(pipeline, text)
     if len(each) < 2 or isinstance(pipeline, EnsemblePipeline):
         return None
-    found = [one.text for one in pipeline.predict(each, split="none", **search)]
+    found = [one.text for one in pipeline.predict(each, split="none", protect=False, **search)]
     tags = leading_tags(pipeline.task.tokenizers["source"], text)
     plain, cut, done = text[len(tags) :], list[Segment](), 0
     for one in each:
@@ -193,7 +194,11 @@ def asked(pipeline: Pipeline, text: str, target: str | list[str] | None, max_wei
     """
     text = text_of(text)
     check_text(pipeline, text, target is not None)
-    prediction = pipeline.predict(text, split="none", long="refuse") if target is None or _windows(pipeline) else None
+    prediction = (
+        pipeline.predict(text, split="none", long="refuse", protect=False)
+        if target is None or _windows(pipeline)
+        else None
+    )
     if target is None or (prediction and tuple(target) == prediction.tokens):
         assert prediction is not None
         given = given_of(pipeline.task, prediction)
@@ -295,7 +300,7 @@ def pictured(pipeline: Pipeline, text: str, name: str, max_numbers: int) -> dict
     if not text.strip():
         raise InputError("text: expected an input of this model; this one is empty.")
     _check_size(pipeline, text, max_numbers)
-    prediction = pipeline.predict(text)
+    prediction = pipeline.predict(text, protect=False)
     drawing = drawn(pipeline.model, pipeline.task, prediction)
     listed = {
         "text": prediction.text,
