@@ -107,6 +107,19 @@ def test_any_text_is_prepared_with_any_terms() -> None:
         assert "".join(text[edit.start : edit.end] for edit in prepared.edits) == text
 
 
+def test_values_are_filled_in_at_once() -> None:
+    prepared = preparation().prepared("⟦2⟧ and x1 here: %s")
+    assert prepared.values[0] == "⟦2⟧"
+    assert prepared.restored("⟦2⟧ and ⟦1⟧, ⟦9⟧").text == f"{prepared.values[1]} and ⟦2⟧, ⟦9⟧"
+
+
+def test_of_equal_values_all_are_asked_for() -> None:
+    prepared = preparation().prepared("see 5 and 5 of them")
+    missing = prepared.lacking(prepared.restored("⟦1⟧ davon").text)
+    assert missing == ["5"]
+    assert prepared.must(missing) == ["⟦1⟧", "⟦2⟧"]
+
+
 def test_values_side_by_side_do_not_run_together() -> None:
     prepared = preparation().prepared("See 1.2 and 34 there.")
     assert prepared.restored("Siehe ⟦1⟧⟦2⟧.").text == "Siehe 1.2 34."

@@ -12,6 +12,7 @@ import transduce
 from transduce.core.errors import InputError
 from transduce.core.model_file import lasting_tensors, load_model_file, save_model_file
 from transduce.data.columns.packed import unpack
+from transduce.data.placeholders import has_placeholders, has_terms
 from transduce.data.tags import tags_of
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.recipe.recipe import Recipe, load_recipe
@@ -79,6 +80,16 @@ def test_new_tags_become_tokens_of_the_model(tiny_recipe: Path, tiny_run: Path) 
     for name, tensor in begins.items():
         assert torch.equal(tensor[: len(weights[name])], weights[name]), name
     assert "keep their embeddings" in told[0]
+
+
+def test_placeholders_and_marks_of_terms_become_tokens_of_the_model(tiny_recipe: Path, tiny_run: Path) -> None:
+    taught = ["data.placeholders=0.2", "data.terms=0.2"]
+    task, begins, _ = begun(load_recipe(tiny_recipe, [f"training.start={tiny_run}", *taught]))
+    source, target = task.tokenizers["source"], task.tokenizers["target"]
+    assert has_placeholders(source) and has_terms(source) and has_placeholders(target)
+    weights = load_model_file(tiny_run).weights
+    for name, tensor in begins.items():
+        assert torch.equal(tensor[: len(weights[name])], weights[name]), name
 
 
 def test_a_model_of_a_changed_tokenizer_is_trained_and_used(

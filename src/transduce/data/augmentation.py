@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from transduce.data.placeholders import AS, COUNT, NAMES, TERM, TERM_END, TERM_MARKS, shared_parts, with_names
+from transduce.data.placeholders import AS, COUNT, NAMES, TERM, TERM_END, TERM_MARKS, replaced, shared_parts
 from transduce.data.word_alignment import WordAligner, WordLink
 
 VERSION = 1
@@ -116,8 +116,8 @@ class _Changer:
         numbered = [(link, (first + place) % COUNT) for place, link in enumerate(masked)]
         changes = [(*link[0], NAMES[number]) for link, number in numbered]
         changes += [(*link.source, self._annotated(pair, link)) for link in terms]
-        source = _changed(pair.source, changes)
-        target = with_names(pair.target, sorted((*link[1], number) for link, number in numbered))
+        source = replaced(pair.source, changes)
+        target = replaced(pair.target, [(*link[1], NAMES[number]) for link, number in numbered])
         if beside:
             name = NAMES[(first + len(numbered)) % COUNT]
             at_end = self._random.random() < 0.7
@@ -151,14 +151,6 @@ class _Pair(NamedTuple):
             for each in self.shared
             for own, other in zip(each, link, strict=True)
         )
-
-
-def _changed(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    found, done = [], 0
-    for start, end, written in sorted(changes):
-        found += [text[done:start], written]
-        done = end
-    return "".join([*found, text[done:]])
 
 
 def _beside(text: str, name: str, at_end: bool) -> str:

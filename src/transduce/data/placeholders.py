@@ -37,19 +37,11 @@ def has_terms(tokenizer: Tokenizer | None) -> bool:
     return tokenizer is not None and set(TERM_MARKS) <= set(tokenizer.added)
 
 
-def filled(text: str, values: Sequence[str]) -> str:
-    """An output with the values in place of its placeholders: the first for ⟦1⟧, and so on."""
-    return NAME.sub(lambda match: values[int(match[1]) - 1] if int(match[1]) <= len(values) else match[0], text)
-
-
-def with_names(text: str, parts: Iterable[tuple[int, int, int]]) -> str:
-    """The text with placeholders in place of its parts.
-
-    parts: start, end, and the place in `NAMES` of what stands there; one behind the other.
-    """
+def replaced(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """The text with something else in place of each part [start, end); none overlap."""
     found, done = [], 0
-    for start, end, place in parts:
-        found += [text[done:start], NAMES[place]]
+    for start, end, written in sorted(changes):
+        found += [text[done:start], written]
         done = end
     return "".join([*found, text[done:]])
 

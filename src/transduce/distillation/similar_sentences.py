@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transduce.data.placeholders import RESERVED
 from transduce.data.tags import language_tag, languages_of, tags_of
 from transduce.inference.prediction import Prediction
 from transduce.layers.embedding import Embedding
@@ -147,6 +148,7 @@ class _Similar:
         self._tokenizer = model.task.tokenizers["source"]
         texts = self._tokenizer.tokens(range(self._tokenizer.size))
         apart = {*self._tokenizer.special.values()} | {texts.index(tag) for tag in tags_of(self._tokenizer)}
+        apart |= {index for index, text in enumerate(texts) if text in RESERVED}
         self._forms = np.array([_form(text) if index not in apart else -1 for index, text in enumerate(texts)])
         self._weight_VD = _embedding(model.model, len(texts))
         self._taken, self._tried = defaultdict[int, list[int]](list), Counter[int]()

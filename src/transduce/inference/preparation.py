@@ -105,7 +105,9 @@ class Prepared:
 
     def must(self, missing: Iterable[str]) -> list[str]:
         """What a search has to put into the output so that it holds what is missing."""
-        return [NAMES[self.values.index(part)] if part in self.values else part for part in missing]
+        places = [(place, part) for part in missing for place, value in enumerate(self.values) if value == part]
+        names = dict.fromkeys(NAMES[place] for place, _ in places)  # of equal values all, as none says which is missing
+        return [*names, *(part for part in missing if part not in self.values)]
 
     def _cased(self, output: str, start: int, end: int) -> list[Edit]:
         if not self.capitals:
@@ -120,8 +122,8 @@ class Preparation:
     copies: it has placeholders. annotates: it takes terms. checked: kinds of protected parts whose loss is told.
     changes: whether a text is translated; any other stays as it is.
     searches_text: whether it reads a text and searches for another.
-    searches_again: whether what is missing or repeated is searched for, and told of; not where the model's file says
-        nothing of its training texts.
+    protects: whether it does more than a glossary asks for; not where the model's file says nothing of its training
+        texts.
     """
 
     typography: Typography = field(default_factory=Typography)
@@ -130,7 +132,7 @@ class Preparation:
     checked: frozenset[str] = frozenset()
     changes: Callable[[str], bool] = bool
     searches_text: bool = False
-    searches_again: bool = True
+    protects: bool = True
 
     @classmethod
     def of(
@@ -147,7 +149,7 @@ class Preparation:
             return cls()
         noted = provenance.get("protected")
         if not isinstance(noted, Mapping):  # a file of an earlier version, or of another program
-            return cls(copies=copies, annotates=has_terms(source), searches_text=True, searches_again=copies)
+            return cls(copies=copies, annotates=has_terms(source), searches_text=True, protects=copies)
         checked = frozenset(kind for kind in (*KINDS, UNSEEN) if _is_kept(noted.get(kind)))
         letters = has_letters if "number" in checked else has_letters_or_digits
         changes = letters if _is_kept(noted.get(WITHOUT_LETTERS)) else bool
@@ -159,7 +161,7 @@ class Preparation:
         Args:
             protect: whether more is done than a glossary asks for.
         """
-        if not self.searches_text or not (glossary or (protect and self.searches_again)):
+        if not self.searches_text or not (glossary or (protect and self.protects)):
             return None
         own = self if protect else Preparation(annotates=self.annotates, searches_text=True)
         return partial(own.prepared, glossary=glossary)

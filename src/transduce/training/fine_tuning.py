@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from transduce.core.atomic import write_text
 from transduce.core.cache import cache_folder
 from transduce.core.model_file import ModelFile, lasting_tensors
+from transduce.data.augmentation import NOT_AUGMENTED
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import tokenizers_of, unpack
 from transduce.data.columns.tokens import Tokens
+from transduce.data.placeholders import with_placeholders
 from transduce.data.tags import with_tags
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from transduce.layers.embedding import Embedding
@@ -32,8 +34,9 @@ def columns_of_start(start: ModelFile, recipe: Recipe, learn_columns: LearnColum
     """The columns of a training that starts from a model.
 
     Of a model for the same task that writes text they are the model's, with a token for each tag of the recipe's files
-    that has none. In all others what is read is cut by the model's tokenizer, and what is answered, such as labels, is
-    learnt from the recipe's data; a model's own labels stay where the data has no others.
+    that has none, and those of data.placeholders and data.terms. In all others what is read is cut by the model's
+    tokenizer, and what is answered, such as labels, is learnt from the recipe's data; a model's own labels stay where
+    the data has no others.
 
     Args:
         learn_columns: gives those of this recipe, for `training.start_tokenizer = "learn"`.
@@ -44,7 +47,7 @@ def columns_of_start(start: ModelFile, recipe: Recipe, learn_columns: LearnColum
     same = start.config["task"].get("kind", "translation") == recipe.task.kind  # type: ignore[attr-defined]
     target = known.get("target")
     if target is None or (same and (target.is_text or not isinstance(known.get("source"), Tokens))):
-        return _with_new_tags(known, recipe)
+        return _with_new_tokens(known, recipe)
     return _reading_as(known, recipe, learn_columns, same)
 
 
@@ -72,17 +75,19 @@ def _framed_as(own: Tokens, reads: Tokens) -> Tokens:
     return replace(own, before=reads.before, between=reads.between, after=reads.after or end)
 
 
-def _with_new_tags(known: Columns, recipe: Recipe) -> Columns:
+def _with_new_tokens(known: Columns, recipe: Recipe) -> Columns:
     columns = dict(known)
     tags = [tag for files in getattr(recipe.data, "train", ()) or () for tag in getattr(files, "tags", ())]
+    augmented = getattr(recipe.data, "augmented", NOT_AUGMENTED)
     source, target = columns.get("source"), columns.get("target")
-    if tags and isinstance(source, Tokens):
-        joint = isinstance(target, Tokens) and target.tokenizer.equals(source.tokenizer)
-        tokenizer = with_tags(source.tokenizer, tags)
-        columns["source"] = _with(source, tokenizer)
-        if joint:
-            assert isinstance(target, Tokens)
-            columns["target"] = _with(target, tokenizer)
+    if not isinstance(source, Tokens) or not (tags or augmented):
+        return columns
+    joint = isinstance(target, Tokens) and target.tokenizer.equals(source.tokenizer)
+    tokenizer = with_placeholders(with_tags(source.tokenizer, tags), augmented.source_names)
+    columns["source"] = _with(source, tokenizer)
+    if isinstance(target, Tokens):
+        own = tokenizer if joint else with_placeholders(target.tokenizer, augmented.target_names)
+        columns["target"] = _with(target, own)
     return columns
 
 
