@@ -61,7 +61,7 @@ def main() -> None:
     lost = told("predict, lines", pairs, by_lines(asked.model, texts))
     lost += told("predict --text", pairs, by_text(asked.model, texts))
     with (
-        started(asked.model, asked.threads, 2048) as (_, address),
+        started(asked.model, "--threads", asked.threads, "--queue", 2048) as (_, address),
         httpx.Client(base_url=address, timeout=600) as client,
     ):
         for name, ask in served(client).items():

@@ -13,21 +13,15 @@ Linux answers at every address of 127.0.0.0/8; elsewhere the second address has 
 import argparse
 import asyncio
 import json
-import os
-import re
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import httpx
 import psutil
+from serve_load import started
 
 HEAVY, LIGHT = "127.0.0.2", "127.0.0.1"
 CHARACTERS = 19_000
@@ -46,7 +40,7 @@ def main() -> None:
     asked = parser.parse_args()
     text = heavy_text(asked.source)
     options = [f"--{each}" if not each[0].isdigit() else each for each in asked.serve]
-    with started(asked.model, options) as (process, address):
+    with started(asked.model, *options) as (process, address):
         print(json.dumps(asyncio.run(measured(address, process, text, asked)), indent=2))
 
 
@@ -55,21 +49,6 @@ def heavy_text(source: Path) -> str:
     lines = [line for line in source.read_text(encoding="utf-8").splitlines() if line.strip()]
     text = "\n".join(lines)
     return (text * (CHARACTERS // max(1, len(text)) + 1))[:CHARACTERS]
-
-
-@contextmanager
-def started(model: Path, options: list[str]) -> Iterator[tuple[psutil.Process, str]]:
-    """The server's process and address."""
-    command = [sys.executable, "-m", "transduce", "serve", str(model), "--port", "0", *options]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
-        assert server.stderr is not None
-        address = next(found[1] for line in server.stderr if (found := re.search(r"Serving on (http://[^,]+)", line)))
-        threading.Thread(target=server.stderr.read, daemon=True).start()
-        try:
-            yield psutil.Process(server.pid), address
-        finally:
-            server.terminate()
 
 
 def client_at(address: str, at: str) -> httpx.AsyncClient:

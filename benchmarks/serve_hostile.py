@@ -48,7 +48,10 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         model = asked.model or toy(Path(folder) / "toy.safetensors")
-        with started(model, asked.threads, 1024) as (_, address), started(model, 1, 1024) as (_, idle):
+        with (
+            started(model, "--threads", asked.threads, "--queue", 1024) as (_, address),
+            started(model, "--threads", 1, "--queue", 1024) as (_, idle),
+        ):
             rounds = [under_fire(address, idle, part) for part in parts(asked.requests, asked.rounds)]
     found = {
         "machine": machine(),

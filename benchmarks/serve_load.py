@@ -52,7 +52,7 @@ def main() -> None:
     texts = [line for line in dict.fromkeys(read_lines(asked.source)) if line.strip()]
     expected = [each.text for each in transduce.load(asked.model).predict(texts[: asked.answers])]
     seconds = asked.minutes * 60
-    with started(asked.model, asked.threads, max(2048, asked.answers)) as (process, address):
+    with started(asked.model, "--threads", asked.threads, "--queue", max(2048, asked.answers)) as (process, address):
         found = {
             "model": asked.model.name,
             "machine": machine(),
@@ -70,10 +70,9 @@ def main() -> None:
 
 
 @contextmanager
-def started(model: Path, threads: int, queue: int) -> Iterator[tuple[psutil.Process, str]]:
-    """The server's process and address."""
-    command = [sys.executable, "-m", "transduce", "serve", str(model), "--port", "0", "--threads", str(threads)]
-    command += ["--queue", str(queue)]
+def started(model: Path, *options: object) -> Iterator[tuple[psutil.Process, str]]:
+    """The process and the address of a server with further options of transduce serve."""
+    command = [sys.executable, "-m", "transduce", "serve", str(model), "--port", "0", *map(str, options)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stderr is not None

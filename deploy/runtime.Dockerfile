@@ -1,4 +1,4 @@
-# The server without torch, in an image of some 250 MB that holds Python, transduce-runtime and nothing to build it with.
+# The server without torch, in an image that holds Python, transduce-runtime and nothing to build it with.
 # From the repository's root:
 #   docker build -f deploy/runtime.Dockerfile -t transduce-runtime .
 FROM python:3.13-slim AS build
