@@ -110,7 +110,7 @@ class _CutInWork:
 
 
 class Downloads:
-    """Translated files in memory, the oldest of which are given up when there are too many."""
+    """Translated files in memory, the oldest of which are given up when there are too many; never the last one."""
 
     def __init__(self) -> None:
         self._files: dict[str, Download] = {}
@@ -119,9 +119,12 @@ class Downloads:
         """Under which name, that nobody can guess, it can be had."""
         key = f"{secrets.token_urlsafe(16)}{PurePosixPath(name).suffix.lower()}"
         self._files[key] = Download(name, media_type, content, time.monotonic() + KEPT_SECONDS)
-        while len(self._files) > KEPT_FILES or sum(len(each.content) for each in self._files.values()) > KEPT_BYTES:
+        while len(self._files) > 1 and self._are_too_many():
             del self._files[next(iter(self._files))]
         return key
+
+    def _are_too_many(self) -> bool:
+        return len(self._files) > KEPT_FILES or sum(len(each.content) for each in self._files.values()) > KEPT_BYTES
 
     def get(self, key: str) -> Download | None:
         """The file; None if there is none, or no more."""
