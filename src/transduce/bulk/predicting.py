@@ -48,7 +48,7 @@ class PredictingWorker:
         outputs = [form(each, row) for each, row in zip(found, block.rows, strict=True)]
         read = [each.cut.read for each in found if each.cut]
         cut = [len(read), max(read, default=0)]
-        faults = [*vars(OutputFaults.of(found, options.first)).values()]
+        faults = OutputFaults.of(found, options.first).values()
         return {"outputs": outputs, "told": told, "cut": cut, "doubtful": [*doubtful(found)], "faults": faults}
 
     def _options_of(self, block: LineBlock) -> PredictionOptions:

@@ -394,8 +394,8 @@ class OutputFaults:
 
     missing: int = 0
     repeated: int = 0
-    first_missing: tuple[int, str] = (0, "")
-    first_repeated: tuple[int, str] = (0, "")
+    first_missing: Sequence[Any] = (0, "")
+    first_repeated: Sequence[Any] = (0, "")
 
     @classmethod
     def of(cls, predictions: Iterable[Prediction], first: int = 0) -> "OutputFaults":
@@ -404,6 +404,10 @@ class OutputFaults:
         lack = [(number, each.missing[0]) for number, each in numbered if each.missing]
         loops = [(number, each.repeated.text) for number, each in numbered if each.repeated]
         return cls(len(lack), len(loops), *(found[0] if found else (0, "") for found in (lack, loops)))
+
+    def values(self) -> list[Any]:
+        """Those of its fields, for JSON."""
+        return [self.missing, self.repeated, [*self.first_missing], [*self.first_repeated]]
 
     def plus(self, more: "OutputFaults") -> "OutputFaults":
         """With those of texts behind these."""

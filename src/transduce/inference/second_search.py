@@ -73,6 +73,8 @@ def _replace(best: list[Prediction], place: int, other: Prediction | None, piece
     told = None if other is None else _told(other, first.source, pieces.prepared[place])
     if told is None or (told.repeated and not first.repeated) or (first.ended and not told.ended):
         return
+    if first.text.strip() and not told.text.strip():  # no loop, but nothing else either
+        return
     if _faults(told) < _faults(first):
         forced = tuple(part for part in first.missing if part not in told.missing)
         best[place] = replace(told, alternatives=first.alternatives, forced=forced)
