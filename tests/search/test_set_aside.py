@@ -106,9 +106,6 @@ def test_a_beam_of_one_is_greedy_whatever_stops_it() -> None:
 def test_what_does_not_go_with_it_is_refused() -> None:
     with pytest.raises(InputError, match='they need stopping = "slots"'):
         search_settings(Search(), {"groups": 5, "stopping": "heuristic"})
-    with pytest.raises(InputError, match="stopping = heuristic: needs a search that goes step by step"):
-        PlainSearch.of({"method": "beam", "stopping": "heuristic"})
-    assert PlainSearch.of({"method": "greedy", "stopping": "heuristic"}).method == "greedy"
 
 
 def test_a_forced_end_token_takes_a_place_of_the_limit() -> None:

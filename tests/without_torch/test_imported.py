@@ -26,8 +26,13 @@ LAYOUTS: dict[str, tuple[Callable[..., Any], Languages]] = {
     "nllb": (foreign_models.nllb, Languages("eng_Latn", "fra_Latn")),
     "m2m_100": (foreign_models.m2m_100, Languages("en", "fr")),
 }
-KERNELS: dict[str, Any] = {"stopping": "slots", "at_limit": "stop"}  # a beam that is one call
-SEARCHES: list[dict[str, Any]] = [{"method": "greedy", **KERNELS}, {"beam": 4, "nbest": 3, **KERNELS}]
+SEARCHES: list[dict[str, Any]] = [
+    {},  # the original's own
+    {"method": "greedy"},
+    {"beam": 4, "nbest": 3, "stopping": "slots"},
+    *({"beam": 4, "nbest": 4, "alpha": 1.5, "stopping": each} for each in ("heuristic", "complete", "never")),
+    {"beam": 3, "nbest": 3, "stopping": "heuristic", "max_length_factor": 0.0, "max_length_offset": 7},
+]
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -43,16 +48,18 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_an_imported_model_translates_without_torch(path: Path) -> None:
     lines = sentences(20, seed=6)
-    without, with_torch = load(path, search=KERNELS), transduce.load(path, device="cpu")
+    without, with_torch = load(path, search={}), transduce.load(path, device="cpu")
     for search in SEARCHES:
         found = without.predict(lines, **search)
         assert found == with_torch.predict(lines, **search), "to the last bit"
         assert [without.predict(line, **search) for line in lines] == found
-        steps: list[Any] = []
+        steps: list[Any] = []  # a search that is looked at goes step by step
         slow = with_torch.predict(lines, **search, on_step=steps.append)
         assert steps
         assert [each.text for each in slow] == [each.text for each in found]
         assert [each.score for each in slow] == pytest.approx([each.score for each in found], abs=1e-4)
+        tokens = [[each.tokens for each in one.alternatives] for one in slow]
+        assert tokens == [[each.tokens for each in one.alternatives] for one in found]
 
 
 def test_t5_is_declined_by_name(tmp_path: Path) -> None:

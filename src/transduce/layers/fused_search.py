@@ -7,7 +7,8 @@ from typing import Literal, Protocol, Self
 from transduce.kernels.native.arrays import Array
 
 Mean = Literal["probability", "log_probability"]  # how an ensemble is averaged, see `transduce.search.ensemble`
-Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
+Stopping = Literal["slots", "heuristic", "complete", "never"]
+Found = tuple[list[int], list[float], float]  # tokens, their log-probabilities, the score
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class BeamRequest:
     words: the token ids that each sentence may generate, ascending and without forbidden ones: the concatenated lists,
         and the offsets (B + 1,) of each list, both int64; None = any token.
     prefixes: the token ids that each sentence's outputs begin with; () = none of any.
+    stopping, at_limit: what ended hypotheses do to the beam, and what those do that reach their limit; see
+        `transduce.search.set_aside`. "slots" finds them in no order, the others the best first.
     """
 
     start: int
@@ -36,6 +39,8 @@ class BeamRequest:
     length: tuple[float, float, float]
     words: tuple[Array, Array] | None = None
     prefixes: Sequence[Sequence[int]] = ()
+    stopping: Stopping = "slots"
+    at_limit: Literal["stop", "end"] = "stop"
 
 
 class FusedSearch(Protocol):
@@ -56,7 +61,7 @@ class FusedSearch(Protocol):
         ...
 
     def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
-        """The hypotheses of each sentence, unordered; and 0, or an invalid log-probability that a model returned.
+        """The hypotheses of each sentence; and 0, or an invalid log-probability that a model returned.
 
         A request with `words` works with one decoder only.
         """

@@ -27,7 +27,7 @@ def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     """The `nbest` best hypotheses of each row's beam, best first, or fewer if the beam found fewer."""
     started = batch.begin()
     if (found := fused_search.search(batch, settings, settings.beam, started[0])) is not None:
-        return [rank(each, settings.nbest) for each in found]
+        return found
     live, finished = beginnings(batch, settings), _finished(batch, settings)
     memory, state = (reordered(tree, live.sentence, batch.rows, batch.device) for tree in started)
     for time in range(max(batch.limits)):

@@ -15,14 +15,13 @@ from transduce.search.word_lists import words_of
 
 
 def search(batch: BatchRequest, settings: Search, slots: int, memory: Tree) -> list[list[Hypothesis]] | None:
-    """The result of `transduce.search.beam` with a beam of `slots`, unordered; None if it must go step by step.
+    """The result of `transduce.search.beam` with a beam of `slots`; None if it must go step by step.
 
     Raises:
         TransduceError: the model returned an invalid log-probability.
         InputError: a token id of the batch is not in the vocabulary.
     """
     looked_at = batch.rules or batch.coverage or batch.lattices or batch.on_step or settings.groups > 1
-    looked_at = looked_at or (slots > 1 and settings.stopping != "slots")
     writers = None if looked_at else _handed_over(batch.model, memory, max(batch.limits), batch.shortlist is not None)
     if writers is None:
         return None
@@ -38,6 +37,8 @@ def search(batch: BatchRequest, settings: Search, slots: int, memory: Tree) -> l
         settings.length.parts,
         None if batch.shortlist is None else words_of(batch.shortlist.numpy()),
         [request.prefix for request in batch.requests],
+        settings.stopping if slots > 1 else "slots",
+        settings.at_limit,
     )
     return hypotheses_of(writers.search, wanted, settings.length)
 
@@ -49,7 +50,6 @@ def suits(model: Steps, source: Padded, limit: int, settings: Search) -> bool:
     limit: maximum number of tokens of an output.
     """
     looked_at = settings.coverage or settings.ctc_weight or settings.groups > 1 or settings.no_repeat_ngram
-    looked_at = looked_at or (settings.stopping != "slots" and settings.method == "beam" and settings.beam > 1)
     if looked_at or settings.method not in ("greedy", "beam") or not isinstance(model, HasFusedSearch):
         return False
     memory, _ = model.start(source, len(source.lengths))

@@ -78,7 +78,6 @@ KEYS = {
         kind=("slots", "heuristic", "complete", "never"),
         default="slots",
         only="beam",
-        plain="steps",
         help="What ended hypotheses do to a beam. slots: each keeps its slot. The others keep the beam's width, and "
         "stop as transformers does with early_stopping = False, True and never.",
     ),

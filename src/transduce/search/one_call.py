@@ -1,10 +1,11 @@
 """A search that is one call of a kernel, with what is checked before and behind it. Nothing here needs torch."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from transduce.core.errors import TransduceError
 from transduce.layers.fused_search import BeamRequest, Found
-from transduce.search.hypothesis import Hypothesis, hypothesis
+from transduce.search.hypothesis import Hypothesis, hypothesis, rank
 from transduce.search.length import LengthRule
 
 ROUNDING = 1e-3  # a log-probability may be this much above 0
@@ -13,14 +14,22 @@ Call = Callable[[BeamRequest], tuple[list[list[Found]], float]]  # `layers.fused
 
 
 def hypotheses_of(call: Call, request: BeamRequest, length: LengthRule) -> list[list[Hypothesis]]:
-    """What the call finds for each sentence, unordered.
+    """The `nbest` best that the call finds for each sentence, best first.
 
     Raises:
         TransduceError: the model returned an invalid log-probability.
     """
-    found, impossible = call(request)
+    listed, impossible = call(request)
     check_log_probability(impossible)
-    return [[hypothesis(*each, each[0][-1] == request.end, length) for each in sentence] for sentence in found]
+    found = [[(_made(each, request.end, length), each[2]) for each in sentence] for sentence in listed]
+    if request.stopping == "slots":
+        return [rank((one for one, _ in sentence), request.nbest) for sentence in found]
+    return [[replace(one, score=score) for one, score in sentence[: request.nbest]] for sentence in found]
+
+
+def _made(found: Found, end: int, length: LengthRule) -> Hypothesis:
+    tokens, values, _ = found
+    return hypothesis(tokens, values, tokens[-1] == end, length)
 
 
 def check_log_probability(maximum: float) -> None:

@@ -7,12 +7,15 @@ those of the recipe, and which do not go together.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from transduce.core.errors import InputError
 from transduce.core.registry import suggest
 from transduce.search.keys import KEYS, OTHER_NAMES, READ_BY_ONE
 from transduce.search.length import LengthRule
+
+if TYPE_CHECKING:
+    from transduce.layers.fused_search import Stopping
 
 READ = {name: key for name, key in KEYS.items() if key.plain == "read"}
 """What such a search reads."""
@@ -75,7 +78,8 @@ class PlainSearch:
     prune: float | None
     length_rule: Any
     alpha: float
-    at_limit: str
+    stopping: "Stopping"
+    at_limit: Literal["stop", "end"]
     nbest: int
     max_length_factor: float
     max_length_offset: int
@@ -90,8 +94,7 @@ class PlainSearch:
                 step by step.
         """
         found = {name: table.get(name, key.default) for name, key in READ.items()}
-        asked = {name: value for name, value in table.items() if name != "stopping" or found["method"] == "beam"}
-        problems = [problem for name, value in asked.items() if (problem := _problem(name, value))]
+        problems = [problem for name, value in table.items() if (problem := _problem(name, value))]
         if not problems:
             method, nbest, prune = found["method"], found["nbest"], found["prune"]
             more = nbest_problem(method, nbest, found["beam"]), prune_problem(method, prune)

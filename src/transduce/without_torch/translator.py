@@ -38,7 +38,7 @@ from transduce.kernels.native import beam, kernels, multiplies_int8, openmp
 from transduce.layers.fused_search import BeamRequest, Mean
 from transduce.pipeline.arguments import differing_target, paths_of, texts_of
 from transduce.runtime.allocator import freed_memory_kept
-from transduce.search.hypothesis import Hypothesis, rank
+from transduce.search.hypothesis import Hypothesis
 from transduce.search.one_call import hypotheses_of, refuse_impossible
 from transduce.search.plain_settings import PlainSearch
 from transduce.search.word_lists import permit, words_of
@@ -254,13 +254,13 @@ class Translator:
             return found, impossible
 
         found = hypotheses_of(call, request, settings.length)
-        found = [rank(each, settings.nbest) for each in found]
         refuse_impossible(lines, found)
         return found
 
     def _request(self, sources: Sequence[Ids], limits: Sequence[int], settings: PlainSearch) -> BeamRequest:
         source, target, words = self.members[0].source, self.members[0].target, None
         forbidden, opening = target.unwritten, target.opening
+        beam = 1 if settings.method == "greedy" else settings.beam
         if settings.shortlist is not None and self.lexicon is not None:
             frequent = max(settings.shortlist, settings.beam)
             closed = [source.closed(ids) for ids in sources]
@@ -271,7 +271,7 @@ class Translator:
         return BeamRequest(
             start=target.start,
             end=target.end,
-            beam=1 if settings.method == "greedy" else settings.beam,
+            beam=beam,
             nbest=settings.nbest,
             forbidden=forbidden,
             limits=limits,
@@ -279,6 +279,8 @@ class Translator:
             length=settings.length.parts,
             words=words,
             prefixes=[opening] * len(sources),
+            stopping="slots" if beam == 1 else settings.stopping,
+            at_limit=settings.at_limit,
         )
 
     def _check_shortlist(self, settings: PlainSearch) -> None:

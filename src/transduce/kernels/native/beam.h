@@ -26,11 +26,18 @@ constexpr Index NOBODY = -1;
 constexpr Index TOGETHER = 32;         // rows whose logits are in the cache at once
 constexpr double LOG_ROUNDING = 1e-3;  // a log-probability may be this much above 0
 
-// What is wanted of the search, as `transduce.kernels.native.beam` writes it.
+// What ended hypotheses do to a beam: keep their slots, or are set aside as `transduce.search.set_aside` says.
+enum class Stopping : Index { slots, heuristic, complete, never };
+
+// What is wanted of the search, as `transduce.kernels.native.beam` writes it. forces_end: what reaches its limit counts
+// as if it ended behind it.
 struct Wanted {
     Index start, end, beam, nbest;
     Barred barred;
     Index longest;
+    Stopping stopping;
+    Index forces_end;
+    bool sets_aside() const { return stopping != Stopping::slots; }
 };
 
 // A score is log p / ((offset + L) / unit)^alpha.
@@ -74,10 +81,19 @@ inline void offered(const float* x, float away, Index columns, Barred barred, In
 // How several models are one: the mean of their probabilities, or of their logarithms, normalised.
 enum class Mean : Index { probability, log_probability };
 
-// The sentence's hypotheses that ended, as far as the search must know them.
+// One that ended or reached its limit. node: of its last token.
+struct Over {
+    Index node, length;
+    double score;
+};
+
+// given: the log-probability of its prefix so far. over: what the search found, where it sets aside the best first.
+// scores: of those that ended, greatest first.
 struct Sentence {
-    Index slots, found = 0;
-    std::vector<double> scores;  // greatest first
+    Index slots;
+    double given = 0;
+    std::vector<Over> over;
+    std::vector<double> scores;
 };
 
 class Beam {
@@ -86,12 +102,13 @@ class Beam {
     Beam(const Reader* readers, const double* epsilons, Index count, Mean mean, Index sources, const Index* limit_B,
          const Wanted& wanted, const Lists& lists, const Prefixes& prefixes, const Length& length, double prune)
         : mean_(mean), limit_B_(limit_B), wanted_(wanted), prefixes_(prefixes), length_(length), prune_(prune),
-          sentences_(sources, Sentence{wanted.beam, 0, {}}) {
+          sentences_(sources) {
         const Index room = std::min<Index>(32, wanted.longest * wanted.beam);
         members_.reserve(count);
         for (Index m = 0; m < count; ++m) members_.emplace_back(readers[m], epsilons[m], sources, room);
         if (lists.word_L) shortlist_.reset(new Shortlist(members_[0].writer.output, lists, sources));
         for (Index source = 0; source < sources; ++source) {
+            sentences_[source].slots = wanted.sets_aside() ? 2 * wanted.beam : wanted.beam;
             nodes_.push_back({wanted.start, NOBODY, NOBODY, 0});
             live_.sentence.push_back(source);
             live_.node.push_back(source);
@@ -100,17 +117,28 @@ class Beam {
         }
     }
 
-    // The found hypotheses of each sentence, (B, K, T) with their lengths; returns what is no log-probability, else 0.
-    double search(Index* token_BKT, double* value_BKT, Index* length_BK) {
+    // The found hypotheses of each sentence, (B, K, T) with their lengths and scores; returns what is no
+    // log-probability, else 0.
+    double search(Index* token_BKT, double* value_BKT, Index* length_BK, double* score_BK) {
         for (Index time = 0; time < wanted_.longest && !live_.node.empty(); ++time) {
             step(time);
             for (Index n = 0, rows = live_.node.size(); n < rows; ++n) {
                 const double greatest = value_[n * (value_.size() / rows)];
                 if (!(greatest <= LOG_ROUNDING)) return greatest;
             }
-            Live grown = continued();
-            collect(grown, time + 1, token_BKT, value_BKT, length_BK);
-            live_ = std::move(grown);
+            Live grown = continued(time + 1);
+            const std::vector<std::uint8_t> going =
+                wanted_.sets_aside() ? set_aside(grown, time + 1) : collected(grown, time + 1);
+            live_ = only(std::move(grown), going);
+        }
+        for (std::size_t b = 0; b < sentences_.size(); ++b) {
+            Index at = b * wanted_.beam;
+            for (const Over& each : sentences_[b].over) {
+                length_BK[at] = each.length;
+                score_BK[at] = each.score;
+                spell(each, token_BKT + at * wanted_.longest, value_BKT + at * wanted_.longest);
+                ++at;
+            }
         }
         return 0;
     }
@@ -130,7 +158,8 @@ class Beam {
             hidden.push_back(
                 member.hidden(token, time, live_.sentence.data(), column.data(), live_.parent.data(), seen));
         }
-        const Index count = std::min(wanted_.beam, members_[0].writer.output.outputs);
+        const Index offers = wanted_.sets_aside() ? 2 * wanted_.beam : wanted_.beam;
+        const Index count = std::min(offers, members_[0].writer.output.outputs);
         value_.resize(rows * count);
         column_.resize(rows * count);
         if (shortlist_) {
@@ -262,8 +291,8 @@ class Beam {
         return found;
     }
 
-    // The hypotheses of the next step, with those that have just ended.
-    Live continued() {
+    // The hypotheses of the next step, of so many tokens, with those that have just ended.
+    Live continued(Index length) {
         const Index rows = live_.node.size(), columns = value_.size() / rows, room = value_.size();
         std::vector<Index> taken(3 * room), slots;
         for (const Sentence& sentence : sentences_) slots.push_back(sentence.slots);
@@ -271,19 +300,25 @@ class Beam {
         likeliest(live_.sentence.data(), live_.total.data(), value_.data(), slots.data(), rows, columns, prune_,
                   taken.data(), room, &count);
         Live grown;
+        Index current = NOBODY, going = 0;
         for (Index m = 0; m < count; ++m) {
             const Index parent = taken[m], offered = parent * columns + taken[room + m];
-            grown.sentence.push_back(live_.sentence[parent]);
+            const Index sentence = live_.sentence[parent], token = column_[offered];
+            if (wanted_.sets_aside()) {  // ends among the first `beam` of all, and the first `beam` that go on
+                if (sentence != current) current = sentence, going = 0;
+                if ((is_over(token, length, sentence) ? taken[2 * room + m] : going++) >= wanted_.beam) continue;
+            }
+            grown.sentence.push_back(sentence);
             grown.parent.push_back(parent);
             grown.total.push_back(live_.total[parent] + value_[offered]);
             grown.node.push_back(nodes_.size());
-            nodes_.push_back({column_[offered], live_.node[parent], NOBODY, value_[offered]});
+            nodes_.push_back({token, live_.node[parent], NOBODY, value_[offered]});
         }
         return grown;
     }
 
-    // Hands out what ended or reached its limit, and leaves in `grown` what goes on.
-    void collect(Live& grown, Index length, Index* token_BKT, double* value_BKT, Index* length_BK) {
+    // Hands out what ended or reached its limit, and says what goes on.
+    std::vector<std::uint8_t> collected(const Live& grown, Index length) {
         const Index rows = grown.node.size();
         std::vector<std::uint8_t> going(rows, 1);
         for (Index n = 0; n < rows; ++n) {
@@ -291,12 +326,10 @@ class Beam {
             const bool ended = nodes_[grown.node[n]].token == wanted_.end;
             if (!ended && length < limit_B_[grown.sentence[n]]) continue;
             going[n] = 0;
-            const Index at = grown.sentence[n] * wanted_.beam + sentence.found++;
-            length_BK[at] = length;
-            spell(grown.node[n], length, token_BKT + at * wanted_.longest, value_BKT + at * wanted_.longest);
+            const double score = length_.normalised(grown.total[n], length);
+            sentence.over.push_back({grown.node[n], length, score});
             if (!ended) continue;
             sentence.slots -= 1;
-            const double score = length_.normalised(grown.total[n], length);
             sentence.scores.insert(std::upper_bound(sentence.scores.begin(), sentence.scores.end(), score,
                                                     std::greater<double>()), score);
         }
@@ -307,22 +340,81 @@ class Beam {
             }
             if (beaten(grown.sentence[first], best)) std::fill(&going[first], &going[first] + last - first, 0);
         }
-        Index kept = 0;
-        for (Index n = 0; n < rows; ++n) {
-            if (!going[n]) continue;
-            grown.sentence[kept] = grown.sentence[n];
-            grown.node[kept] = grown.node[n];
-            grown.parent[kept] = grown.parent[n];
-            grown.total[kept++] = grown.total[n];
-        }
-        grown.sentence.resize(kept);
-        grown.parent.resize(kept);
-        grown.node.resize(kept);
-        grown.total.resize(kept);
+        return going;
     }
 
-    void spell(Index node, Index length, Index* token_T, double* value_T) const {
-        for (Index place = length; place-- > 0; node = nodes_[node].parent) {
+    // Sets aside what has its last token, and says what goes on.
+    std::vector<std::uint8_t> set_aside(const Live& grown, Index length) {
+        const Index rows = grown.node.size();
+        std::vector<std::uint8_t> going(rows, 1);
+        for (Index first = 0, last = 0; first < rows; first = last) {
+            const Index source = grown.sentence[first];
+            Sentence& sentence = sentences_[source];
+            if (length <= prefixes_.count(source)) sentence.given += nodes_[grown.node[first]].value;
+            double best = -INFINITY;
+            for (last = first; last < rows && grown.sentence[last] == source; ++last) {
+                const double counted = grown.total[last] - sentence.given;
+                if (is_over(nodes_[grown.node[last]].token, length, source)) {
+                    keep(sentence, grown.node[last], length, counted, length);
+                    going[last] = 0;
+                } else {
+                    best = std::max(best, counted);
+                }
+            }
+            const bool stops = enough(source, best, length);
+            for (Index n = first; n < last; ++n) {
+                if (!going[n]) continue;
+                going[n] = !stops && length < limit_B_[source];
+                if (stops || going[n]) continue;
+                keep(sentence, grown.node[n], length, grown.total[n] - sentence.given, length + 1);
+            }
+        }
+        return going;
+    }
+
+    // Whether this is a hypothesis's last token; with a forced end token, only that says so.
+    bool is_over(Index token, Index length, Index sentence) const {
+        return token == wanted_.end || (!wanted_.forces_end && length >= limit_B_[sentence]);
+    }
+
+    // Sets one aside, as if it had `counts_as` tokens; the `beam` best are kept, of equal ones the first.
+    void keep(Sentence& sentence, Index node, Index length, double log_probability, Index counts_as) const {
+        auto& over = sentence.over;
+        const Over one{node, length, length_.normalised(log_probability, counts_as)};
+        over.insert(std::upper_bound(over.begin(), over.end(), one,
+                                     [](const Over& left, const Over& right) { return left.score > right.score; }),
+                    one);
+        if (static_cast<Index>(over.size()) > wanted_.beam) over.pop_back();
+    }
+
+    // Whether a sentence whose likeliest live hypothesis is as likely as this stops.
+    bool enough(Index source, double best, Index length) const {
+        const auto& over = sentences_[source].over;
+        if (static_cast<Index>(over.size()) < wanted_.beam) return false;
+        if (wanted_.stopping == Stopping::complete) return true;
+        const Index as_if = wanted_.stopping == Stopping::never ? limit_B_[source] + wanted_.forces_end : length;
+        return length_.normalised(best, as_if) <= over.back().score;
+    }
+
+    static Live only(Live all, const std::vector<std::uint8_t>& going) {
+        Index kept = 0;
+        for (std::size_t n = 0; n < going.size(); ++n) {
+            if (!going[n]) continue;
+            all.sentence[kept] = all.sentence[n];
+            all.node[kept] = all.node[n];
+            all.parent[kept] = all.parent[n];
+            all.total[kept++] = all.total[n];
+        }
+        all.sentence.resize(kept);
+        all.parent.resize(kept);
+        all.node.resize(kept);
+        all.total.resize(kept);
+        return all;
+    }
+
+    void spell(const Over& over, Index* token_T, double* value_T) const {
+        Index node = over.node;
+        for (Index place = over.length; place-- > 0; node = nodes_[node].parent) {
             token_T[place] = nodes_[node].token;
             value_T[place] = nodes_[node].value;
         }
@@ -357,13 +449,13 @@ inline void beam_search(const Reader* readers, const double* epsilons, Index mem
                         const Index* limit_B, const Wanted* wanted, const Index* word_L, const Index* first_B,
                         const std::int8_t* row_OI, const Index* prefix_P, const Index* prefix_first_B, double offset,
                         double unit, double alpha, double prune,
-                        Index* token_BKT, double* value_BKT, Index* length_BK, double* impossible) {
+                        Index* token_BKT, double* value_BKT, Index* length_BK, double* score_BK, double* impossible) {
     const Length length{offset, unit, alpha};
     const Lists lists{word_L, first_B, row_OI};
     const Prefixes prefixes{prefix_P, prefix_first_B};
     Beam beam(readers, epsilons, members, static_cast<Mean>(mean), sources, limit_B, *wanted, lists, prefixes, length,
               prune);
-    *impossible = beam.search(token_BKT, value_BKT, length_BK);
+    *impossible = beam.search(token_BKT, value_BKT, length_BK, score_BK);
 }
 
 }  // namespace transduce

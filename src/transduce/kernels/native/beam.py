@@ -16,7 +16,7 @@ from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import Array, contiguous
 from transduce.kernels.native.call import Struct
 from transduce.kernels.native.decoder import Blocks, NativeRead, Norm, places
-from transduce.kernels.native.layout import MEANS
+from transduce.kernels.native.layout import MEANS, STOPPINGS
 from transduce.kernels.native.linear import Packed
 
 
@@ -65,22 +65,27 @@ class NativeRequest(Protocol):
     def words(self) -> tuple[Array, Array] | None: ...
     @property
     def prefixes(self) -> Sequence[Sequence[int]]: ...
+    @property
+    def stopping(self) -> str: ...
+    @property
+    def at_limit(self) -> str: ...
 
 
-Found = tuple[list[int], list[float]]  # tokens and their log-probabilities
+Found = tuple[list[int], list[float], float]  # tokens, their log-probabilities, the score
 
 
 def search(
     writers: Sequence[tuple[Writer, NativeRead]], mean: str, request: NativeRequest
 ) -> tuple[list[list[Found]], float]:
-    """What each sentence's beam found, in no order; and what the model gave that is no log-probability, 0 if nothing.
+    """What each sentence's beam found, in the order of `BeamRequest.stopping`; and 0, or an impossible log-probability.
 
     Their position_TD and turn_TE must reach as far as the longest output may. With request.words there is one writer.
     """
     rows, longest = len(request.limits), max(request.limits)
     token_BKT = np.empty((rows, request.beam, longest), np.int64)
     value_BKT = np.empty((rows, request.beam, longest), np.float64)
-    length_BK, impossible = np.zeros((rows, request.beam), np.int64), np.zeros((), np.float64)
+    length_BK, score_BK = np.zeros((rows, request.beam), np.int64), np.zeros((rows, request.beam), np.float64)
+    impossible = np.zeros((), np.float64)
     barred = array("q", request.forbidden)
     kernel("beam_search")(
         Struct(*(field for writer, read in writers for field in _reader(writer, read))),
@@ -89,7 +94,7 @@ def search(
         MEANS.index(mean),
         rows,
         array("q", request.limits),
-        Struct(request.start, request.end, request.beam, request.nbest, barred, len(barred), longest),
+        Struct(*_wanted(request, barred, longest)),
         *_lists(writers[0][0], request),
         *_prefixes(request),
         *request.length,
@@ -97,10 +102,18 @@ def search(
         token_BKT,
         value_BKT,
         length_BK,
+        score_BK,
         impossible,
     )
-    found = [list(_found(*row)) for row in zip(token_BKT, value_BKT, length_BK.tolist(), strict=True)]
+    rows_of = zip(token_BKT, value_BKT, length_BK.tolist(), score_BK.tolist(), strict=True)
+    found = [list(_found(*row)) for row in rows_of]
     return found, float(impossible)
+
+
+def _wanted(request: NativeRequest, barred: "array[int]", longest: int) -> tuple[Any, ...]:
+    """`Wanted` of `beam.h`."""
+    stopping, forces_end = STOPPINGS.index(request.stopping), int(request.at_limit == "end")
+    return request.start, request.end, request.beam, request.nbest, barred, len(barred), longest, stopping, forces_end
 
 
 def _reader(writer: Writer, read: NativeRead) -> tuple[Any, ...]:
@@ -109,10 +122,12 @@ def _reader(writer: Writer, read: NativeRead) -> tuple[Any, ...]:
     return Struct(*_fields(writer)), writer.decoder.weights, reads, real_BS, real_BS.shape[1]
 
 
-def _found(token_KT: NDArray[np.int64], value_KT: NDArray[np.float64], lengths: Sequence[int]) -> Iterator[Found]:
-    for tokens_T, values_T, length in zip(token_KT, value_KT, lengths, strict=True):
+def _found(
+    token_KT: NDArray[np.int64], value_KT: NDArray[np.float64], lengths: Sequence[int], scores: Sequence[float]
+) -> Iterator[Found]:
+    for tokens_T, values_T, length, score in zip(token_KT, value_KT, lengths, scores, strict=True):
         if length:
-            yield tokens_T[:length].tolist(), values_T[:length].tolist()
+            yield tokens_T[:length].tolist(), values_T[:length].tolist(), score
 
 
 def _lists(writer: Writer, request: NativeRequest) -> tuple[Array | None, Array | None, Array | None]:

@@ -77,7 +77,7 @@ inline std::vector<Layout> layouts() {
         {"Barred", sizeof(Barred), {FIELD(Barred, column), FIELD(Barred, count)}},
         {"Wanted", sizeof(Wanted),
          {FIELD(Wanted, start), FIELD(Wanted, end), FIELD(Wanted, beam), FIELD(Wanted, nbest),
-          FIELD(Wanted, barred), FIELD(Wanted, longest)}},
+          FIELD(Wanted, barred), FIELD(Wanted, longest), FIELD(Wanted, stopping), FIELD(Wanted, forces_end)}},
     };
 }
 
@@ -94,6 +94,10 @@ constexpr Number numbers[] = {
     {"LOG_ROUNDING", LOG_ROUNDING},
     {"probability", static_cast<double>(Mean::probability)},
     {"log_probability", static_cast<double>(Mean::log_probability)},
+    {"slots", static_cast<double>(Stopping::slots)},
+    {"heuristic", static_cast<double>(Stopping::heuristic)},
+    {"complete", static_cast<double>(Stopping::complete)},
+    {"never", static_cast<double>(Stopping::never)},
     {"identity", static_cast<double>(Activation::identity)},
     {"relu", static_cast<double>(Activation::relu)},
     {"gelu", static_cast<double>(Activation::gelu)},

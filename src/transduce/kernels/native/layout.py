@@ -12,6 +12,7 @@ WIDEST, DEEP, QUADS = 32, 64, 4  # of `linear.h`
 VECTOR = 64  # of `shortlist.h`
 ROWS = 128  # of `norm.h`: rows of one partial sum
 LOG_ROUNDING = 1e-3  # of `beam.h`: a log-probability may be this much above 0
+STOPPINGS = ("slots", "heuristic", "complete", "never")  # of `beam.h`: what ended hypotheses do to a beam
 MEANS = ("probability", "log_probability")  # of `beam.h`: how the members of an ensemble are averaged
 ACTIVATIONS = ("identity", "relu", "gelu", "gelu_tanh", "swish", "squared_relu", "sigmoid")  # of `activation.h`
 
@@ -27,7 +28,7 @@ STRUCTS = {
     "activation blocks scaled zero_start",
     "Reader": "writer weights read real_BS positions",
     "Barred": "column count",
-    "Wanted": "start end beam nbest barred:Barred longest",
+    "Wanted": "start end beam nbest barred:Barred longest stopping forces_end",
 }
 """The fields in order. Each is a word of 64 bits or another struct."""
 
@@ -35,7 +36,7 @@ FUNCTIONS = {
     "add_dropped": "pppiiu",
     "attention": "piiipiiipiiipiipiiiiiiiii",
     "attention_gradient": "piiipiiipiiipiipiiipiiipiiipiiiiiiiii",
-    "beam_search": "ppiiipppppppffffpppp",
+    "beam_search": "ppiiipppppppffffppppp",
     "cross_entropy": "ppppiif",
     "cross_entropy_gradient": "ppppiiff",
     "decoder_step": "pppppppppiiiiiiiiiif",
@@ -66,7 +67,7 @@ def expected() -> dict[str, object]:
     """Everything that is compared, by name."""
     numbers: dict[str, float] = {"VERSION": VERSION, "LOG_ROUNDING": LOG_ROUNDING}
     numbers |= {"WIDEST": WIDEST, "DEEP": DEEP, "QUADS": QUADS, "VECTOR": VECTOR, "ROWS": ROWS}
-    names = {name: place for each in (MEANS, ACTIVATIONS) for place, name in enumerate(each)}
+    names = {name: place for each in (MEANS, STOPPINGS, ACTIVATIONS) for place, name in enumerate(each)}
     functions = {f"{name}()": letters for name, letters in FUNCTIONS.items()}
     return {**numbers, **names, **{name: _described(name) for name in STRUCTS}, **functions}
 
