@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, expect
+from test_browser_access import check
 from visiting import TEXT, Open, Visit, visiting
 
 from random_models import SHORT, model_file, translator
@@ -17,6 +18,7 @@ from served import Server, serving
 from transduce.core.model_file import load_model_file, save_model_file
 from transduce.explore.offline import offline
 from transduce.explore.page_file import page
+from transduce.pipeline.datastores import BuildOptions, build_datastore
 from transduce.pipeline.pipeline import load
 
 LAYER = "decoder.blocks.0.cross_attention"
@@ -262,3 +264,23 @@ def test_a_curve_of_one_point_is_seen(browser: Browser, trained_run: Path, tmp_p
         tab.open(view="training")
         for name in ("loss", "learning-rate", "speed"):
             assert tab.find(f'[data-name="training-{name}"] circle.curve-dot:not([visibility])').count() == 1, name
+
+
+def test_each_token_names_the_pair_of_the_memory_that_it_came_from(browser: Browser, tmp_path: Path) -> None:
+    model, store, file = translator(), tmp_path / "memory.datastore", tmp_path / "saved.html"
+    pairs = [(1, "ba be bi do", "ka le mo"), (2, "fi go", "mo ka")]
+    build_datastore(model, pairs, store, BuildOptions(knn={"k": 1, "weight": 0.9, "temperature": 100.0}))
+    file.write_text(page(offline({"m": model}, ["ba be bi do"], datastores={"m": store})), encoding="utf-8")
+    origins = model.predict("ba be bi do", datastore=store, origins=True, protect=False).origins
+    from_memory = [each for each in origins if each.entries]
+    assert from_memory
+    with visiting(browser, file.as_uri()) as tab:
+        tab.open(view="probabilities", text="ba be bi do")
+        rows = tab.find("#origins tbody tr")
+        expect(rows).to_have_count(len(origins))
+        for origin, row in zip(origins, rows.all(), strict=True):
+            said = f"pair {origin.entries[0].pair}," if origin.entries else "—"
+            expect(row.locator("td").last).to_contain_text(said)
+        check(tab, "memory")
+        tab.find("#nbest-1").click()
+        expect(tab.find("#origins")).to_have_count(0)

@@ -51,11 +51,15 @@ def test_answers_are_those_of_predict_and_matches_come_when_asked(served_file: P
         assert [each["token"] for each in answer["origins"]] == list(told["tokens"])
         assert answer["origins"] == told["origins"]
         assert answer["origin_pairs"] == told["origin_pairs"]
+        explored = running.post("/v1/explore/predict", text=text).json()
+        assert explored["nbest"][0]["text"] == told["text"]
+        assert explored["memory"] == {name: told[name] for name in ("origins", "origin_pairs")}
         assert running.post("/translate", **asked, matches=101).status_code == 400
     with serving([served_file], use=ModelUse(search=SHORT)) as running:
         refused = running.post("/translate", **asked, matches=70)
         assert (refused.status_code, "has no translation memory" in refused.json()["error"]) == (400, True)
         assert running.post("/v1/predict", texts=[text], origins=True).status_code == 400
+        assert running.post("/v1/explore/predict", text=text).json()["memory"] is None
         assert '"memory": true' not in running.client.get("/").text
 
 

@@ -35,6 +35,13 @@ def explore(
     text: Annotated[
         list[str] | None, typer.Option(help="With --file, a sentence or sound file to show. Repeatable.")
     ] = None,
+    datastore: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A translation memory that a model consults, a file of transduce datastore build; of several models "
+            "NAME=FILE. The page then shows from which of its pairs each word came. Repeatable."
+        ),
+    ] = None,
     device: options.Device = "auto",
     trust_code: options.TrustCode = False,
 ) -> None:
@@ -44,7 +51,7 @@ def explore(
 
     The server answers only this machine. Without a model it opens interactive pages about attention.
     """
-    if not models and not (run or file or text):
+    if not models and not (run or file or text or datastore):
         _pages(port, browser)
         return
     _check(run, file, text or [])
@@ -55,7 +62,8 @@ def explore(
         if not file:  # told before a model is loaded
             import_module("transduce.serve.run")
     models, search = models_and_search(models or ([str(run)] if run else []), {})
-    use = ModelUse(trust_code, device=device, files=True, search=search, engine="torch")
+    stores = tuple(datastore or ())
+    use = ModelUse(trust_code, device=device, files=True, search=search, engine="torch", datastores=stores)
     if file:
         check_output(file, [*(named_model(each)[1] for each in models), run, *map(Path, text or [])], "--file")
     opened = Models.open(models, use, run)
@@ -86,7 +94,9 @@ def _write(models: "Models", file: Path, texts: list[str]) -> None:
     from transduce.explore.page_file import page
 
     loaded = [model.current for model in models]
-    data = offline({each.name: each.pipeline for each in loaded}, texts, models.run(loaded[0].name))
+    stores = {each.name: each.served.datastore for each in loaded if each.served.datastore}
+    run = models.run(loaded[0].name)
+    data = offline({each.name: each.pipeline for each in loaded}, texts, run, datastores=stores)
     written = page(data)
     write_text(file, written)
     tell(f"{file}: {human_size(len(written.encode()))}, works offline.")

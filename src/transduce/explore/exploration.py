@@ -11,6 +11,7 @@ the picture.
 import base64
 import math
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from transduce.data.speech.audio import name_of
 from transduce.data.speech.filterbank import SHIFT, WINDOW
 from transduce.data.speech.wav import wav
 from transduce.data.tags import leading_tags
+from transduce.inference.memory_use import origins_table
 from transduce.inference.prediction import Prediction
 from transduce.inference.sentences import Segment, rejoined, sentences
 from transduce.interpret.attention import looked, texts_of
@@ -58,6 +60,7 @@ def explore(
     sentence: int = 0,
     as_it_stands: bool = False,
     cut: Sequence[Place] = (),
+    datastore: Path | None = None,
     **search: Any,
 ) -> dict[str, Any]:
     """The prediction with its n-best list, the ten most likely tokens at each position, the beam, and all attention.
@@ -73,6 +76,8 @@ def explore(
         sentence: number of the sentence, from 0; the last one if there are fewer.
         as_it_stands: of a language model: nothing is written; the text itself is what is explored.
         cut: what is not attended to, as `transduce.capture` takes it.
+        datastore: a translation memory that the model consults; "memory" then says from which of its pairs each token
+            of the output came. The alternatives are what the model says without it.
         search: keys of `transduce.search.settings.Search` that override the recipe's.
 
     Raises:
@@ -81,13 +86,14 @@ def explore(
     """
     if cut:
         with capture(pipeline, cut=cut):
-            return explore(pipeline, text, name, max_weights, sentence, as_it_stands, **search)
+            return explore(pipeline, text, name, max_weights, sentence, as_it_stands, datastore=datastore, **search)
     text = text_of(text)
     if pipeline.task.drawn_alone and not isinstance(pipeline, EnsemblePipeline):
         return pictured(pipeline, text, name, max_weights)
     if labelled_in_windows(pipeline, text):
         return _labelled(pipeline, text, name, max_weights)
-    whole = _all_sentences(pipeline, text, sentence, search)
+    consulted = {"datastore": datastore} if datastore else {}
+    whole = _all_sentences(pipeline, text, sentence, {**consulted, **search})
     text = whole["sentences"][whole["sentence"]]["text"] if whole else text
     check_text(pipeline, text, as_it_stands)
     if as_it_stands:
@@ -96,7 +102,7 @@ def explore(
         check_size(pipeline, Given(None, list(pipeline.task.columns["target"].encode([text])[0])), max_weights)
         prediction = judged(pipeline, text, text)
     else:
-        how = _asked_of_search(pipeline, search)
+        how = {**consulted, "origins": bool(datastore), **_asked_of_search(pipeline, search)}
         prediction = pipeline.predict(text, split="none", long="refuse", protect=False, **how)  # as the model reads
     given = given_of(pipeline.task, prediction)
     left_out = unshown(pipeline, given, max_weights)
@@ -117,6 +123,7 @@ def explore(
         "nbest": [_listed(each) for each in prediction.alternatives or (prediction,)],
         "alternatives": alternatives(next_TV, pipeline.task.columns["target"]),
         "lattice": prediction.lattice.to_dict() if prediction.lattice else None,
+        "memory": origins_table(prediction.origins) if prediction.origins else None,
         "attention": [layer.to_dict(as_lists=False) for layer in attention.layers],
         "drawing": {"kind": name_of_drawing, **drawing.to_dict()} if drawing else None,
     }

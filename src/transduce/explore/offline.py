@@ -26,6 +26,7 @@ def offline(
     texts: Sequence[str],
     run: Path | None = None,
     check: Callable[[], None] = lambda: None,
+    datastores: Mapping[str, Path] = {},
 ) -> dict[str, Any]:
     """The data of the offline file, for every text and every model.
 
@@ -34,6 +35,7 @@ def offline(
         texts: the texts.
         run: the run directory of a training to show.
         check: called before each pass; an exception that it raises ends the computation.
+        datastores: translation memories that models consult, by the model's name.
 
     Raises:
         InputError: a text cannot be explored; see `explore`.
@@ -47,7 +49,9 @@ def offline(
             for name, each in pipelines.items()
         ],
         "explorations": [
-            explored(name, each, text, check) for text in _single(first, texts) for name, each in pipelines.items()
+            explored(name, each, text, check, datastores.get(name))
+            for text in _single(first, texts)
+            for name, each in pipelines.items()
         ],
         "live": {name: model for name, each in pipelines.items() if (model := live(each)) is not None},
         "positions": placed(first.model, POSITIONS),
@@ -61,13 +65,19 @@ def _single(pipeline: Pipeline, texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(sentence for text in texts for sentence in sentences_of(pipeline, text)))
 
 
-def explored(name: str, pipeline: Pipeline, text: str, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def explored(
+    name: str,
+    pipeline: Pipeline,
+    text: str,
+    check: Callable[[], None] = lambda: None,
+    datastore: Path | None = None,
+) -> dict[str, Any]:
     """An exploration with head importance and rollout, but of long recordings.
 
     Steps are computed in the page where the model runs in it, and need a server otherwise.
     """
     check()
-    found = explore(pipeline, text, name)
+    found = explore(pipeline, text, name, datastore=datastore)
     if pipeline.task.drawn_alone or labelled_in_windows(pipeline, text) or _is_long(pipeline, text):
         return {**found, "heads": None, "rollout": None, "steps": None}
     model, task = pipeline.model, pipeline.task

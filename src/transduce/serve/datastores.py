@@ -37,7 +37,7 @@ def datastores_of(asked: Sequence[str], names: Sequence[str]) -> dict[str, Path]
 
 def check_memory(name: str, served: "ServedModel") -> None:
     """Raises InputError for a model that consults no translation memory, of which none of this can be asked."""
-    if not served.has_memory:
+    if served.datastore is None:
         raise InputError(f"Invalid request: {name} has no translation memory here: leave out matches and origins.")
 
 

@@ -207,6 +207,33 @@ class RecordingAnswer(BaseModel):
     sound: str | None = Field(description="WAV in base64 at that rate; null for features that were computed elsewhere.")
 
 
+class OriginEntryAnswer(BaseModel):
+    """An entry of a translation memory that says a token: its pair, its place there, its share of what the memory said,
+    and how far its key was from the decoder's state.
+    """
+
+    pair: int
+    position: int
+    weight: float
+    distance: float
+
+
+class TokenOriginAnswer(BaseModel):
+    """Where a token came from. memory: the weight of the memory there; share: of the token's probability."""
+
+    token: str
+    memory: float
+    share: float
+    entries: list[OriginEntryAnswer]
+
+
+class MemoryAnswer(BaseModel):
+    """What a translation memory said to each token, and the pairs that are named, by number."""
+
+    origins: list[TokenOriginAnswer]
+    origin_pairs: dict[str, dict[str, str]]
+
+
 class ExplorationAnswer(BaseModel):
     """A prediction with all that was seen on the way. source is null for a language model, lattice without a beam,
     recording for a model that reads text.
@@ -227,6 +254,7 @@ class ExplorationAnswer(BaseModel):
     nbest: list[ListedAnswer]
     alternatives: list[list[AlternativeAnswer]]
     lattice: LatticeAnswer | None
+    memory: MemoryAnswer | None = Field(description="null for a model that consults no translation memory.")
     attention: list[LayerAnswer]
     drawing: dict[str, Any] | None
 

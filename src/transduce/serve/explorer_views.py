@@ -54,6 +54,7 @@ def prediction(work: WorkItem, asked: schemas.ExploreRequest, settings: ServeSet
         asked.sentence,
         asked.as_it_stands,
         [Place(**each.model_dump()) for each in asked.cut],
+        work.model.served.datastore,
         **dict(search_of(asked)),
     )
 
@@ -90,7 +91,9 @@ def saved_page(work: WorkItem, asked: schemas.PageRequest, run: Path | None) -> 
     most, count = MOST_SENTENCES, len(sentences_of(work.model.pipeline, asked.text))
     if count > most:
         raise InputError(f"text: {count} sentences; {most} at most in a saved page.")
-    return page(offline({work.model.name: work.model.pipeline}, [asked.text], run, work.check_connected))
+    name, datastore = work.model.name, work.model.served.datastore
+    stores = {name: datastore} if datastore else {}
+    return page(offline({name: work.model.pipeline}, [asked.text], run, work.check_connected, stores))
 
 
 def _given(work: WorkItem, asked: schemas.PairRequest, settings: ServeSettings) -> Given:

@@ -80,8 +80,8 @@ class KernelsModel:
         return self._with_torch is not None
 
     @property
-    def has_memory(self) -> bool:
-        return False
+    def datastore(self) -> Path | None:
+        return None
 
     @property
     def pipeline(self) -> "Pipeline":

@@ -26,7 +26,7 @@ def translation_page(models: Models, settings: ServeSettings, explorer: bool) ->
     for each in translators:
         pairs.setdefault(each.source, []).extend(each.targets)
     attends = all(each.served.attends for each in translators)
-    memory = all(each.served.has_memory for each in translators) and find_spec("rapidfuzz") is not None
+    memory = all(each.served.datastore for each in translators) and find_spec("rapidfuzz") is not None
     told = tuple((source, tuple(dict.fromkeys(targets))) for source, targets in pairs.items() if targets)
     limits = (settings.characters, settings.file_bytes)
     return _page(told, limits, settings.wants_key, explorer, attends, memory) if told else None

@@ -34,7 +34,7 @@ class PipelineModel:
     """
 
     def __init__(self, pipeline: Pipeline, use: ModelUse) -> None:
-        self.pipeline, self._datastore = pipeline, use.datastore
+        self.pipeline, self.datastore = pipeline, use.datastore
         search = search_settings(pipeline.recipe.search, dict(use.search))
         pipeline.recipe = pipeline.recipe.model_copy(update={"search": search})
         source = pipeline.task.columns.get("source")
@@ -89,10 +89,6 @@ class PipelineModel:
         """CTranslate2 shows nothing."""
         return self.pipeline.attends
 
-    @property
-    def has_memory(self) -> bool:
-        return self._datastore is not None
-
     def length(self, text: str) -> int:
         return len(_reads(self.pipeline).encode([text])[0])
 
@@ -103,7 +99,7 @@ class PipelineModel:
         return self.pipeline.pieces(texts, split, long)
 
     def predict(self, texts: Sequence[str], options: PredictionOptions) -> list[Prediction]:
-        how = replace(options, batch_size=len(texts), datastore=self._datastore)
+        how = replace(options, batch_size=len(texts), datastore=self.datastore)
         return self.pipeline.predict_all(texts, how)
 
     def stream(self, text: str, on_token: Callable[[str], None], options: PredictionOptions) -> Prediction:

@@ -103,8 +103,8 @@ class ServedModel(Protocol):
         ...
 
     @property
-    def has_memory(self) -> bool:
-        """Whether it consults a translation memory, whose fuzzy matches can be asked for."""
+    def datastore(self) -> Path | None:
+        """The translation memory that it consults, whose fuzzy matches can be asked for; None = none."""
         ...
 
     @property

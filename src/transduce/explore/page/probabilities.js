@@ -11,7 +11,7 @@
       const stack = T.html("div", { class: "stack" });
       T.fill(area, stack);
       const output = lookedAt(scene);
-      T.fill(stack, shares(stack, scene, output), T.html("div", {}, list(scene)), T.whyNot(stack, scene));
+      T.fill(stack, shares(stack, scene, output), T.html("div", {}, list(scene)), T.fromMemory(scene), T.whyNot(stack, scene));
     },
   };
 

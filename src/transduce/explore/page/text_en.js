@@ -312,6 +312,14 @@ window.Transduce.texts = {
     "nbest.caption": "The finished outputs of the search, best first. Words that the first one lacks are underlined.",
     "nbest.facts": "score {score} · probability {p}",
 
+    "origins.title": "From the translation memory",
+    "origins.caption":
+      "For each token the share of its probability that came from the memory, and the pair of the memory that said it most.",
+    "origins.token": "Token",
+    "origins.share": "From the memory",
+    "origins.pair": "Pair",
+    "origins.entry": "pair {pair}, {p} of what the memory said",
+
     "why.title": "Why not …?",
     "why.offer": "Type another output, such as the reference, and see where the model finds it less likely than its own.",
     "why.label": "Another output",

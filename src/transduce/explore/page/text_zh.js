@@ -290,6 +290,13 @@ window.Transduce.texts = {
     "nbest.caption": "搜索得到的完整输出，得分最高的在前。第一个输出中没有的词带下划线。",
     "nbest.facts": "得分 {score} · 概率 {p}",
 
+    "origins.title": "来自翻译记忆库",
+    "origins.caption": "每个词元的概率中有多少来自翻译记忆库，以及记忆库中贡献最大的句对。",
+    "origins.token": "词元",
+    "origins.share": "来自记忆库",
+    "origins.pair": "句对",
+    "origins.entry": "第 {pair} 对，占记忆库所给概率的 {p}",
+
     "why.title": "为什么不是……？",
     "why.offer": "输入另一个输出（例如参考译文），查看模型在何处认为它的概率低于自己的输出。",
     "why.label": "另一个输出",
