@@ -106,9 +106,9 @@ def test_nothing_is_missing_wider_than_the_window_or_hard_to_reach(opened, axe, 
     page = opened(name, language, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#stop > *").count()
-    for theme in range(2):
-        assert axe(page) == [], theme
+    if LANGUAGES.index(language) != WIDTHS.index(width):  # each language and each width in one of the two themes
         page.click("#theme")
+    assert axe(page) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
