@@ -10,8 +10,8 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants sanitize mutants check format bench bench-peers wheels bare-install
-.PHONY: runtime-wheel docs site site-recordings screens clean
+.PHONY: help setup demo test test-all test-variants sanitize mutants check format figures bench bench-peers wheels
+.PHONY: bare-install runtime-wheel docs site site-recordings screens clean
 DATA ?= ../shared/data/multi30k
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make test    run the quick tests; make test-all the slow ones too; make test-variants as other processors would"
 	@echo "make mutants put faults into the code, and tell which of them no test notices (hours)"
 	@echo "make check   lint and types"
+	@echo "make figures NAME=cora-1   train the recipe of a record again, and compare the scores"
 	@echo "make docs    check links, code and notebooks of the documentation"
 	@echo "make site-recordings   train small models of other tasks, and record what they say for the site"
 	@echo "make site    write interactive pages about attention, and the documentation, to site/; open site/index.html"
@@ -91,6 +92,9 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+figures: $(STAMP)
+	$(BIN)/python benchmarks/figures.py $(NAME)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py --data $(DATA)

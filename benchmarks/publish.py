@@ -4,12 +4,16 @@
 
 Scores the run's test sets with the recipe's own search, and with each `--search` besides; compares it with another run
 (`--against RUN CHANGE`, where CHANGE says what was set on its command line) by a paired bootstrap; and writes
-benchmarks/results/recipes/NAME.json (by default the recipe's name and its seed). Then `python docs/make_results.py`.
+benchmarks/results/recipes/NAME.json (by default the recipe's name and its seed), with the run's whole recipe beside it,
+NAME.toml, by which `benchmarks/figures.py` trains it again. Then `python docs/make_results.py`.
 """
 
 import argparse
+import hashlib
 import json
+import shutil
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +53,8 @@ def main() -> None:
     commit = asked.commit or report["environment"].get("commit")
     if not commit:
         sys.exit(f"{asked.run}/report.json does not say by which commit it was trained; say it: --commit")
+    if commit.endswith("-dirty"):
+        sys.exit(f"{asked.run} was trained by {commit}, which nobody can get: commit the changes, and train again.")
     record = recorded(report, commit, asked.change)
     record["scores"] += searched(asked.run, [dict(read_search(each)) for each in asked.search])
     if asked.perplexity:
@@ -56,7 +62,17 @@ def main() -> None:
     if asked.against:
         other, change = asked.against
         record["against"] = {"change": change, "scores": differences(asked.run, Path(other))}
-    print(write_record(record, asked.name or f"{report['name']}-{report['training']['seed']}"))
+    name = asked.name or f"{report['name']}-{report['training']['seed']}"
+    kept = RECORDS / f"{name}.toml"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(asked.run / "recipe.toml", kept)
+    print(write_record({**record, "recipe_hash": recipe_hash(kept)}, name))
+
+
+def recipe_hash(path: Path) -> str:
+    """Of what a recipe says, however it is laid out."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def write_record(record: dict[str, Any], name: str) -> Path:

@@ -22,10 +22,10 @@ def remarks(recipe: str, records: Sequence[Record]) -> Iterable[str]:
     """Whether it has learnt nothing, or is not above its baseline; records: of all recipes."""
     found = [record["scores"] for record in records if record["recipe"] == recipe]
     yield from _nothing_learnt(score for scores in found for score in scores[:1])
-    baseline_of = BASELINE_OF.get(recipe, recipe)
-    for name, score in _baselines(baseline_of, records).items():
-        same = [each for scores in found for each in scores[:1] if _key(each) == name]
-        yield from _beside_baseline(same, score, "" if baseline_of == recipe else baseline_of)
+    trained_by = BASELINE_OF.get(recipe, "")
+    for name, score in baseline_scores(recipe, records):
+        same = [each for scores in found for each in scores[:1] if _key(each) == _key(score)]
+        yield from _beside_baseline(same, (name, score), trained_by)
 
 
 def without_record(recipes: Iterable[str], records: Iterable[Record]) -> str:
@@ -47,13 +47,15 @@ def _nothing_learnt(scores: Iterable[Score]) -> Iterable[str]:
             )
 
 
-def _baselines(recipe: str, records: Iterable[Record]) -> dict[tuple[str, Metric], tuple[str, Score]]:
-    """By test set and metric the name of the baseline that a recipe's training trained, and its score."""
+def baseline_scores(recipe: str, records: Iterable[Record]) -> list[tuple[str, Score]]:
+    """The name of the baseline trained on a recipe's files, with each of its scores: one a test set and metric."""
     found = {}
     for record in records:
-        if record["recipe"] == recipe and "baseline" in record and record["baseline"]["name"] != OPTIMUM:
-            found |= {_key(each): (record["baseline"]["name"], each) for each in record["baseline"]["scores"]}
-    return found
+        if record["recipe"] != BASELINE_OF.get(recipe, recipe) or "baseline" not in record:
+            continue
+        name = record["baseline"]["name"]
+        found |= {_key(each): (name, each) for each in record["baseline"]["scores"] if name != OPTIMUM}
+    return list(found.values())
 
 
 def _key(score: Score) -> tuple[str, Metric]:

@@ -16,9 +16,11 @@ import decision_tables
 import language_tables
 import no_recipe_tables
 import plain_tables
+import verdicts
 from markdown_table import markdown_table
 from metric_headings import Metric, metric_of, numbered
 from remarks import remarks, without_record
+from verdicts import QUANTILES
 
 PAGE = Path(__file__).with_name("results.md")
 READMES = {  # each with the head of its table, and the colon of its language
@@ -61,7 +63,6 @@ budget, not which is best in the end. [Comparisons](compare.md) explains how the
 - The sentences above a table are computed from its figures. Intervals in them are 95 % intervals of the mean over the
   seeds (Student's t), so three seeds give wide ones.
 """
-QUANTILES = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 %, Student's t, 1 to 9 degrees
 
 
 BEGIN, END = "<!-- results -->\n", "<!-- end -->\n"
@@ -123,7 +124,7 @@ def page() -> str:
     more += plain_tables.HEAD + plain_tables.section(plain, headings) if plain else ""
     more += COMPARED + compared if comparisons else ""
     unrecorded = without_record((path.stem for path in RECIPES.parent.glob("*.toml")), records)
-    return HEAD + sections + unrecorded + more + _signatures(headings) + _trainings(records)
+    return HEAD + verdicts.section(records) + sections + unrecorded + more + _signatures(headings) + _trainings(records)
 
 
 def _section(recipe: str, records: list[dict[str, Any]], headings: dict[Metric, str]) -> str:

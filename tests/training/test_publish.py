@@ -40,7 +40,7 @@ def test_the_perplexity_of_the_references(
 ) -> None:
     run = tmp_path / "run"
     train_recipe(load_recipe(tiny_recipe, [f"tokenizer={{kind='{kind}', vocabulary=100}}"]), run, shown())
-    assert "perplexity" not in publish(run)
+    assert "| perplexity" not in publish(run)
     page = publish(run, "--perplexity")
     test = load_recipe(run / "recipe.toml").data.test["held_out"]  # type: ignore[attr-defined]
     sides = [(tiny_corpus / name).read_text().splitlines() for name in (test.source, test.target)]
@@ -133,3 +133,54 @@ def test_recipes_without_a_record_are_named() -> None:
     without_record = loaded("benchmarks/remarks.py").without_record
     assert without_record(["b", "c", "a"], [{"recipe": "c"}]).endswith("no score of theirs is claimed: `a`, `b`.\n")
     assert without_record(["c"], [{"recipe": "c"}]) == ""
+
+
+SEVERAL = [84.02, 85.28, 85.56]  # mean 84.95, standard deviation 0.82: 95 % by Student's t is 84.95 +- 2.04
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "interval", "other", "wanted"),
+    [
+        ("accuracy", SEVERAL, None, 83.0, "at"),
+        ("accuracy", SEVERAL, None, 82.8, "above"),
+        ("accuracy", SEVERAL, None, 87.0, "below"),
+        ("WER", [17.2], [14.1, 20.4], 12.0, "below"),
+        ("WER", [17.2], [14.1, 20.4], 21.0, "above"),
+        ("WER", [17.2], [14.1, 20.4], 20.0, "at"),
+        ("perplexity", [100.2], None, 115.0, "above"),
+        ("perplexity", [100.2], None, 99.5, "at"),
+        ("perplexity", [77.9], None, 54.5, "below"),
+    ],
+)
+def test_a_verdict(name: str, values: list[float], interval: list[float] | None, other: float, wanted: str) -> None:
+    scores = [{"name": name, "value": value, "interval": interval} for value in values]
+    assert loaded("benchmarks/verdicts.py").verdict(scores, other) == wanted
+
+
+def test_a_changed_tree_is_not_put_on_record(publish: Publish, tiny_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="commit the changes, and train again"):
+        publish(tiny_run, "--commit", "abc-dirty")
+    assert not (tmp_path / "records").exists()
+    publish(tiny_run, "--name", "kept")
+    kept, record = tmp_path / "records" / "kept.toml", json.loads((tmp_path / "records" / "kept.json").read_text())
+    assert load_recipe(kept) == load_recipe(tiny_run / "recipe.toml")
+    assert record["recipe_hash"] == loaded("benchmarks/publish.py").recipe_hash(kept)
+
+
+RECORDED = sorted((ROOT / "benchmarks" / "results" / "recipes").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_a_record_holds_the_recipe_that_it_is_of(path: Path) -> None:
+    record, kept = json.loads(path.read_text(encoding="utf-8")), path.with_suffix(".toml")
+    assert record["recipe_hash"] == loaded("benchmarks/publish.py").recipe_hash(kept)
+    recipe = load_recipe(kept)
+    assert (recipe.name, recipe.training.seed) == (record["recipe"], record["seed"])
+
+
+def test_scores_made_again_are_compared_with_those_on_record() -> None:
+    score = {"test": "t", "name": "accuracy", "search": "", "signature": "s", "value": 80.0, "interval": [78.0, 82.0]}
+    other = {**score, "name": "perplexity", "value": 100.0, "interval": None}
+    again = [{**score, "value": 81.9}, {**other, "value": 101.5}, {**score, "name": "macro-F1"}]
+    rows = list(loaded("benchmarks/figures.py").compared([score, other], again))
+    assert [row[-1] for row in rows] == ["yes", "no"]
