@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
+import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -35,7 +38,7 @@ from transduce.data.structures.node_tables import MOST_FEATURES
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import GraphLabelPredictor
 from transduce.tasks.base import LabelTask
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 
 class GraphClassificationConfig(Config):
@@ -271,6 +274,28 @@ class GraphClassification(LabelTask):
         provenance: dict[str, Any] = {part: [self._origin(part)] for part in found}
         corpora = [(found.pop("train").store, 1.0)]
         return TaskData(corpora, found.pop("validation", None), found, provenance)
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline:
+        """Logistic regression on counts; its regularisation is chosen by the accuracy on validation data."""
+        from transduce.inference.graph_features import counts
+        from transduce.inference.logistic_regression import LogisticRegression
+
+        graph = self.columns["source"]
+        assert isinstance(graph, Graph)
+
+        def examples(store: Store) -> tuple[Tensor, Tensor]:
+            rows = np.arange(len(store))
+            read_BF = counts(graph.collate(store.read("source", rows)))
+            return read_BF, torch.from_numpy(np.concatenate(store.read("target", rows))).long()
+
+        training = examples(data.corpora[0][0])
+        validation = examples(data.validation.store) if data.validation else None
+        model, names = LogisticRegression.chosen(training, validation, len(self.label_names)), self.label_names
+        return Baseline(
+            "counts, logistic regression",
+            lambda texts: [names[each] for each in model.predict(counts(graph.collate(graph.encode(texts)))).tolist()],
+            {"strength": model.strength, "examples": len(training[1])},
+        )
 
     def _origin(self, part: str) -> dict[str, Any]:
         """What a part was made from, for the model file."""

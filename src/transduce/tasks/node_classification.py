@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from transduce.core.config import Config
 from transduce.core.errors import InputError
@@ -28,7 +30,9 @@ from transduce.data.structures.node_tables import NodeLine, names_of, read_edges
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.inference.graph_labels import NodeLabelPredictor
 from transduce.tasks.base import LabelTask
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
+
+MOST_FEATURES = 200_000_000  # numbers of all nodes, of which a baseline holds three copies
 
 
 class NodeClassificationConfig(Config):
@@ -213,6 +217,33 @@ class NodeClassification(LabelTask):
         del found["train"]
         provenance = {name: [self._origin(name)] for name in parts}
         return TaskData([(stores["train"], 1.0)], found.pop("validation", None), found, provenance)
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """Logistic regression on two hops of features; its regularisation is chosen by the accuracy on validation."""
+        from transduce.inference.graph_features import two_hops
+        from transduce.inference.logistic_regression import LogisticRegression
+
+        graph = self.columns["source"]
+        assert isinstance(graph, Node)
+        if graph.nodes * graph.width > MOST_FEATURES:
+            tell("No baseline: two hops of the features of so many nodes would not fit in memory.")
+            return None
+        read_NF = two_hops(graph.graph)
+
+        def examples(store: Store) -> tuple[Tensor, Tensor]:
+            rows = np.arange(len(store))
+            node_B, label_B = (torch.from_numpy(np.concatenate(store.read(side, rows))).long() for side in self.columns)
+            return read_NF[node_B], label_B
+
+        training = examples(data.corpora[0][0])
+        validation = examples(data.validation.store) if data.validation else None
+        model = LogisticRegression.chosen(training, validation, len(self.label_names))
+        names, label_N = self.label_names, model.predict(read_NF).tolist()
+        return Baseline(
+            "two hops, logistic regression",
+            lambda texts: [names[label_N[node]] for [node] in graph.encode(texts)],
+            {"hops": 2, "strength": model.strength, "examples": len(training[1])},
+        )
 
     def _origin(self, part: str) -> dict[str, Any]:
         """What a part was made from, for the model file."""
