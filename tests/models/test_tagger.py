@@ -12,7 +12,8 @@ from drawn_models import tagger
 from random_models import sentences
 from transduce.data.collate import Batch, units_of_each
 from transduce.data.columns.words import LONGEST_WORD, Words
-from transduce.inference.word_labels import WordLabelPredictor, windows
+from transduce.inference.word_labels import WordLabelPredictor
+from transduce.inference.word_windows import windows
 from transduce.layers.crf import log_likelihood
 from transduce.objectives.crf import CrfLikelihood
 from transduce.pipeline.pipeline import Pipeline

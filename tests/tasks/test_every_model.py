@@ -22,7 +22,7 @@ from transduce.recipe.recipe import parse_recipe
 
 NARROW = {"d_model": 24, "feed_forward": 8, "layers": 1, "encoder_layers": 1, "decoder_layers": 1, "hidden": 8}
 PARTS = {"blocks": 1, "character_filters": 4, "character_width": 4, "modeling_layers": 1, "slots": 9}
-RECURRENT = ("classifier", "sentence_encoder", "span_reader", "tagger", "vector_decoder")
+RECURRENT = ("chart_parser", "classifier", "sentence_encoder", "span_reader", "tagger", "vector_decoder")
 UNREAD = {**{kind: {"feed_forward"} for kind in RECURRENT}, "masked_language_model": {"hidden"}}
 
 

@@ -1,7 +1,6 @@
 """From texts to a label for each of their words, by a model that labels words.
 
-A text that is longer than the model reads is read in windows that overlap by half; a word's scores are those of the
-window in which it is farthest from the edges within the text. The likeliest row of labels is that of the whole text.
+A text that is longer than the model reads is read in windows; the likeliest row of labels is that of the whole text.
 
 Shapes: B texts of a batch, N words, C labels.
 """
@@ -13,24 +12,20 @@ from functools import partial
 from math import exp
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns
 from transduce.data.structures.label_schemes import spans_of
-from transduce.inference.batch_predictor import predict_in_batches
 from transduce.inference.batches import by_length
 from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
+from transduce.inference.word_windows import read_windows
 from transduce.layers.crf import Chain, best_rows, log_likelihood_terms, log_marginals
 from transduce.search.settings import Search
-
-Ids = NDArray[np.int32]
 
 
 class LabelledWord(NamedTuple):
@@ -108,15 +103,6 @@ class Row(NamedTuple):
     ids: list[int]
     terms: list[float]
     probabilities: list[float]
-
-
-class WordWindow(NamedTuple):
-    """The words [start, end) of a text, which are read at once; `row` is their part of its row."""
-
-    text: int
-    start: int
-    end: int
-    row: Ids
 
 
 @dataclass(frozen=True)
@@ -228,58 +214,8 @@ class WordLabelPredictor:
 
     def _scores(self, model: Any, texts: Sequence[str], batch_size: int, advance: Advance | None) -> list[Tensor]:
         """The scores (N, C) of the words of each text, in fp64, on the processor."""
-        reads, size = self.columns["source"], self.columns["source"].spec.size
-        rows = [np.asarray(ids, np.int32) for ids in reads.encode(texts)]
-        listed = [each for place, row in enumerate(rows) for each in windows(place, row, size, self.longest)]
-
-        def run(inputs: Any) -> list[Tensor]:
-            return [*model.emissions(inputs).double().cpu()]
-
-        given = [each.row for each in listed]
-        each_NC = predict_in_batches(model, given, reads.collate_texts, run, map(len, given), batch_size)
-        if advance:
-            advance(len(texts))
-        return _joined(rows, size, listed, each_NC, len(self.names))
-
-
-def windows(text: int, row: Ids, size: int, longest: int) -> list[WordWindow]:
-    """What of a row is read at once: all of it, or as many words as have `longest` pieces, from every half of these on.
-
-    A word of more pieces is read from its first ones.
-
-    Args:
-        size: of the vocabulary, from which on ids are first pieces.
-    """
-    firsts = np.flatnonzero(row >= size).tolist()
-    if len(row) <= longest:
-        return [WordWindow(text, 0, len(firsts), row)] if firsts else []
-    bounds, found, start = [*firsts, len(row)], list[WordWindow](), 0
-    while True:
-        end = start + 1
-        while end < len(firsts) and bounds[end + 1] - bounds[start] <= longest:
-            end += 1
-        found.append(WordWindow(text, start, end, row[bounds[start] : bounds[end]][:longest]))
-        if end == len(firsts):
-            return found
-        start += max(1, (end - start) // 2)
-
-
-def _joined(
-    rows: Sequence[Ids], size: int, listed: Sequence[WordWindow], each_NC: Sequence[Tensor], labels: int
-) -> list[Tensor]:
-    """The scores (N, C) of each text from those of its windows."""
-    counts = [int((row >= size).sum()) for row in rows]
-    found = [torch.zeros(count, labels, dtype=torch.float64) for count in counts]
-    nearest = [torch.full((count,), -1) for count in counts]
-    for window, scores_NC in zip(listed, each_NC, strict=True):
-        words = torch.arange(window.start, window.end)
-        left = words - window.start if window.start else torch.full_like(words, 1 << 30)
-        right = window.end - 1 - words if window.end < counts[window.text] else torch.full_like(words, 1 << 30)
-        far = torch.minimum(left, right)
-        better = far > nearest[window.text][words]
-        nearest[window.text][words[better]] = far[better]
-        found[window.text][words[better]] = scores_NC[: len(words)][better]
-    return found
+        labels = len(self.names)
+        return read_windows(model, self.columns, texts, model.emissions, self.longest, batch_size, advance, labels)
 
 
 def _terms(model: Any, scores_BNC: Tensor, ids_BN: Tensor, length_B: Tensor, chain: Chain) -> Tensor:

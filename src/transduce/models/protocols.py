@@ -264,6 +264,26 @@ class LabelsWords(Protocol):
 
 
 @runtime_checkable
+class ScoresSpans(Protocol):
+    """Scores each span of a sentence as each of C phrases, of which the first is none, and each word's tags.
+
+    See `transduce.layers.tree_crf` for the trees that these scores make probable.
+    """
+
+    def word_states(self, inputs: Tree) -> Tensor:
+        """(B, N, H): what is known of each word."""
+        ...
+
+    def span_scores(self, states_BNH: Tensor, length_B: Tensor) -> Tensor:
+        """(B, N, N, C), by the first and the last word of a span, of sentences with so many words (B,)."""
+        ...
+
+    def tag_scores(self, states_BNH: Tensor) -> Tensor:
+        """(B, N, G): logits of each word's tags."""
+        ...
+
+
+@runtime_checkable
 class Penalizes(Protocol):
     """Classifies, and wants something besides of its parameters in training."""
 

@@ -82,6 +82,11 @@ class Task(ABC):
         self.config, self.data, self.columns = config, data, columns
         self.root = Path(getattr(data, "root", "."))
 
+    @classmethod
+    def of_model(cls, model: Any) -> "type[Task]":
+        """The task as this kind of model does it, of which this is the [model] of a recipe: mostly itself."""
+        return cls
+
     # ---- data: columns in and out, reading, examples ----
 
     Config: ClassVar[Any]
@@ -387,9 +392,9 @@ def named_files(data: Any) -> dict[str, Any]:
 
 
 def task_class(recipe: Recipe) -> type[Task]:
-    """The class of the recipe's task. Raises InputError as `transduce.core.registry.resolve`."""
+    """The class of the recipe's task and model. Raises InputError as `transduce.core.registry.resolve`."""
     found: type[Task] = resolve("tasks", recipe.task.kind)  # type: ignore[attr-defined]
-    return found
+    return found.of_model(recipe.model)
 
 
 def pairs_of(recipe: Recipe) -> PairData | None:

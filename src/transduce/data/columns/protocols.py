@@ -32,6 +32,7 @@ class ColumnSpec(NamedTuple):
     separator: the id of the token between two texts that are read as one; -1 = there is none.
     follows: of C labels, which may stand behind which (C + 1, C + 1), as
         `transduce.data.structures.label_schemes.allowed_transitions` gives it; () = any may.
+    tags: how many tags a word of a tree may have; 0 = words have none.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class ColumnSpec(NamedTuple):
     words: tuple[tuple[int, ...], ...] = ()
     separator: int = -1
     follows: tuple[tuple[bool, ...], ...] = ()
+    tags: int = 0
 
 
 class TextCut(NamedTuple):
