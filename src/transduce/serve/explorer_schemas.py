@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from transduce.serve.schemas import SearchRequest, Texts
+from transduce.serve.schemas import MemoryPairAnswer, SearchRequest, Texts, TokenOriginAnswer
 
 EXAMPLE: JsonDict = {"text": "Two dogs run."}
 SOUND = "For a model of speech, a sound file as data:audio/wav;base64,.."
@@ -207,31 +207,11 @@ class RecordingAnswer(BaseModel):
     sound: str | None = Field(description="WAV in base64 at that rate; null for features that were computed elsewhere.")
 
 
-class OriginEntryAnswer(BaseModel):
-    """An entry of a translation memory that says a token: its pair, its place there, its share of what the memory said,
-    and how far its key was from the decoder's state.
-    """
-
-    pair: int
-    position: int
-    weight: float
-    distance: float
-
-
-class TokenOriginAnswer(BaseModel):
-    """Where a token came from. memory: the weight of the memory there; share: of the token's probability."""
-
-    token: str
-    memory: float
-    share: float
-    entries: list[OriginEntryAnswer]
-
-
 class MemoryAnswer(BaseModel):
     """What a translation memory said to each token, and the pairs that are named, by number."""
 
     origins: list[TokenOriginAnswer]
-    origin_pairs: dict[str, dict[str, str]]
+    origin_pairs: dict[str, MemoryPairAnswer]
 
 
 class ExplorationAnswer(BaseModel):
