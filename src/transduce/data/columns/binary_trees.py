@@ -154,7 +154,8 @@ class BinaryTrees(Column):
 
     def collate(self, rows: Sequence[Ids]) -> TreeTargets:
         size = len(self.labels) + 2
-        tags = padded([row[row >= 2 * size] - 2 * size for row in map(np.asarray, rows)])
+        given = [np.asarray(row, np.int32) for row in rows]
+        tags = padded([row[row >= 2 * size] - 2 * size for row in given])
         known_BN = torch.where(tags.values < len(self.word_tags), tags.values, -1)
         words = tags.values.shape[1]
         labels_BNN = np.full((len(rows), words, words), -1, np.int64)
