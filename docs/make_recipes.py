@@ -27,6 +27,7 @@ from transduce.data.speech.recordings import RecordingFile, RecordingParts, Stri
 from transduce.data.tagged import TaggedFile
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.models.bidaf import BidafConfig
+from transduce.models.chart_parser import ChartParserConfig
 from transduce.models.classifier import ClassifierConfig
 from transduce.models.convolution import ConvolutionConfig
 from transduce.models.ctc import CtcConfig
@@ -286,6 +287,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For classification: an encoder, what it says of the whole text, and a label. Settings that the chosen encoder "
         "does not read are refused.",
         ClassifierConfig,
+    ),
+    (
+        '[model] kind = "chart_parser"',
+        "For parsing: an encoder of pieces and characters of words, whose states score the spans of a sentence; the "
+        "likeliest tree is found by CKY. Settings that the chosen encoder does not read are refused.",
+        ChartParserConfig,
     ),
     (
         '[model] kind = "tagger"',
