@@ -1,6 +1,6 @@
-"""Which tokens of a text stand in a question too, and the other way round.
+"""Which tokens of a text stand in another text too, such as a question, and the other way round.
 
-    f_tn = 1 if token t is part of an n-gram of the text that is also one of the question, else 0
+    f_tn = 1 if token t is part of an n-gram of the text that is also one of the other, else 0
 
 n = 1 is the exact match of Chen et al. 2017 (section 3.2). Where tokens are characters, longer ones tell words apart.
 
@@ -8,8 +8,9 @@ Shapes: B batch, S positions of the text, Q positions of the question, T either,
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from transduce.core.padded import Padded
 from transduce.data.columns.question_context import Passage
 
 
@@ -18,7 +19,37 @@ def shared_ngrams(passage: Passage, longest: int) -> tuple[Tensor, Tensor]:
     context, question = passage.context, passage.question
     equal_BSQ = context.values[:, :, None] == question.values[:, None]
     inside_BS, inside_BQ = _without_end(context.mask()), _without_end(question.mask())
-    equal_BSQ &= inside_BS[:, :, None] & inside_BQ[:, None]
+    return _shared(equal_BSQ & inside_BS[:, :, None] & inside_BQ[:, None], longest)
+
+
+def shared_in_pairs(pairs: Padded, separator: int, longest: int) -> Tensor:
+    """f (B, T, N) of two texts that are read as one, each up to its separator; 0 for separators and padding."""
+    ids_BT = pairs.values
+    inside_BT = (ids_BT != separator) & pairs.mask()
+    second_BT = (ids_BT == separator).cumsum(1) > 0
+    apart_BTT = second_BT[:, :, None] != second_BT[:, None]
+    equal_BTT = (ids_BT[:, :, None] == ids_BT[:, None]) & apart_BTT
+    found, _ = _shared(equal_BTT & inside_BT[:, :, None] & inside_BT[:, None], longest)
+    return found
+
+
+class SharedInPairs(nn.Module):
+    """U f_t: what a model is told of each token of a pair, as wide as an embedding."""
+
+    def __init__(self, longest: int, width: int, separator: int) -> None:
+        super().__init__()
+        self.longest, self.separator = longest, separator
+        self.output = nn.Linear(longest, width, bias=False)
+
+    def forward(self, pairs: Padded) -> Tensor:
+        """(B, T) ids -> (B, T, D)."""
+        shared_BTN = shared_in_pairs(pairs, self.separator, self.longest)
+        told_BTD: Tensor = self.output(shared_BTN.to(self.output.weight.dtype))
+        return told_BTD
+
+
+def _shared(equal_BSQ: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """f of both texts, of which these tokens are equal."""
     begins_BSQ, of_context, of_question = equal_BSQ, [], []
     for order in range(longest):
         if order:  # an n-gram begins where one of n - 1 does, and its last token is equal too

@@ -22,6 +22,7 @@ from transduce.core.padded import Padded
 from transduce.core.registry import check
 from transduce.data.columns import ColumnSpec, Specs
 from transduce.layers.feedforward import PLAIN
+from transduce.layers.shared_ngrams import SharedInPairs
 from transduce.layers.text_encoder import TextEncoder, TextEncoderConfig, pooled
 
 Pooling = Literal["attention", "mean", "max", "last", "first"]
@@ -42,6 +43,9 @@ class ClassifierConfig(TextEncoderConfig):
     pooling_normalizer: Annotated[str, AfterValidator(lambda name: check("attention.normalizers", name))] = "softmax"
     """How attention pooling makes weights of its scores: softmax, sparsemax, entmax, hard, gumbel, .., or your own as
     my_file:MyNormalizer."""
+    shared_ngrams: int = Field(default=0, ge=0)
+    """Of pairs of texts: tell the model which tokens are part of an n-gram of both texts, for n = 1 up to this. 0 =
+    nothing is told."""
     penalty: float = Field(default=0.0, ge=0)
     """Weight in the training loss of ||A A^T - I||^2, which keeps the hops A of attention pooling apart."""
 
@@ -78,6 +82,7 @@ class Classifier(TextEncoder):
     def __init__(self, config: ClassifierConfig, specs: Specs) -> None:
         super().__init__(config, _text_of(specs))
         width, self.penalty = config.width, config.penalty
+        self.shared = _shared(config, specs)
         self.pooling = config.pooling
         attends = config.pooling == "attention"
         self.key = nn.Linear(width, width, bias=False) if attends else None
@@ -100,6 +105,10 @@ class Classifier(TextEncoder):
         if not self.penalty or alpha_BRS is None:
             return logits_BC, None
         return logits_BC, self.penalty * redundancy(alpha_BRS)
+
+    def _embedded(self, source: Padded) -> Tensor:
+        embedded_BSD = super()._embedded(source)
+        return embedded_BSD if self.shared is None else embedded_BSD + self.shared(source)
 
     def _classified(self, inputs: Padded) -> tuple[Tensor, Tensor | None]:
         states_BSH, last_BH = self._encoded(inputs)
@@ -124,6 +133,15 @@ class Classifier(TextEncoder):
         if last_BH is not None:
             return last_BH, None
         return states_BSH[torch.arange(len(states_BSH)), states.lengths - 1], None
+
+
+def _shared(config: ClassifierConfig, specs: Specs) -> SharedInPairs | None:
+    """What tells which n-grams two texts share. Raises InputError where there is one text."""
+    if not config.shared_ngrams:
+        return None
+    if specs.source is None or specs.source.separator < 0:
+        raise InputError("[model] shared_ngrams: expected pairs of texts; this task reads one text. Leave it out.")
+    return SharedInPairs(config.shared_ngrams, config.d_model, specs.source.separator)
 
 
 def _text_of(specs: Specs) -> ColumnSpec:

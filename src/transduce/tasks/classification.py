@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from transduce.core.config import Config
 from transduce.core.errors import every
@@ -285,12 +286,38 @@ class Classification(LabelTask):
         else:
             right = [0]
         best = int(np.argmax(right))
+        if self.data.pair and data.validation and (overlap := self._overlap(data, max(right))):
+            return overlap
         names, model = self.label_names, models[best]
         settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": strengths[best]}
         return Baseline(
             "bag of n-grams",
             lambda texts: [names[each] for each in model.predict(self.reads.encode(texts))],
             {**settings, "examples": len(taken)},
+        )
+
+    def _overlap(self, data: TaskData, right: int) -> Baseline | None:
+        """Of pairs: logistic regression on how many words both texts share, where it has more than `right` right."""
+        from transduce.inference.logistic_regression import LogisticRegression
+        from transduce.inference.word_overlap import word_overlap
+
+        def examples(stores: list[Store]) -> tuple[Tensor, Tensor]:
+            sides = [np.concatenate([each.read("target", np.arange(len(each))) for each in stores]).ravel()]
+            rows = [row for each in stores for row in each.read("source", np.arange(len(each)))]
+            return word_overlap(rows, separator), torch.from_numpy(sides[0]).long()
+
+        assert data.validation is not None
+        separator, names = self.reads.spec.separator, self.label_names
+        training, held_out = examples([store for store, _ in data.corpora]), examples([data.validation.store])
+        model = LogisticRegression.chosen(training, held_out, len(names))
+        if int((model.predict(held_out[0]) == held_out[1]).sum()) <= right:
+            return None
+        return Baseline(
+            "word overlap",
+            lambda texts: [
+                names[each] for each in model.predict(word_overlap(self.reads.encode(texts), separator)).tolist()
+            ],
+            {"strength": model.strength, "examples": len(training[1])},
         )
 
     def _training_rows(self, data: TaskData) -> tuple[list[Any], NDArray[np.int64], NDArray[np.float64]]:

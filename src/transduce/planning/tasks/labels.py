@@ -238,6 +238,7 @@ class LabelsPlanner(EncoderPlanner):
             Decision("model.encoder", "recurrent", recurrent),
             Decision("model.cell", "lstm", recurrent),
             Decision("model.pooling", "attention", "its weights show which words decide"),
+            *([Decision("model.shared_ngrams", 3, "two texts are compared")] if self.facts.pair else ()),
             Decision("model.d_model", size.width, reason),
             Decision("model.hidden", size.width, reason),
             Decision("model.dropout", dropout, "the fewer examples, the more dropout"),
