@@ -9,6 +9,7 @@ from torch import nn
 from random_models import sentences
 from transduce.core.model_file import ModelFile
 from transduce.data.columns import Column
+from transduce.data.columns.binary_trees import BinaryTrees
 from transduce.data.columns.graph import Graph
 from transduce.data.columns.label import Label
 from transduce.data.columns.masked_text import MaskedText
@@ -86,6 +87,18 @@ def parser(seed: int = 1) -> Pipeline:
         "target": Trees(written, starts=True, ends=True),
     }
     table = {"kind": "rnn", "d_model": 8, "hidden": 8}
+    return made({"kind": "parsing"}, {"train": [{"file": "a.mrg"}]}, columns, table, seed)
+
+
+def chart_parser(seed: int = 1, **model: Any) -> Pipeline:
+    """Of a few phrases, by scores of spans; recurrent, unless `model` says otherwise."""
+    trees = [
+        "(S (NP (DT a) (NN b)) (VP (VB c) (NP (NN d))))",
+        "(S (VP (VB c)))",
+        "(NP (NP (NN a)) (NN b) (, ,) (NN c))",
+    ]
+    columns: dict[str, Column] = {"source": Words(learnt("bpe")), "target": BinaryTrees.of(map(parse_tree, trees))}
+    table = {"kind": "chart_parser", "d_model": 8, "hidden": 8, "span_width": 8, "character_filters": 4, **model}
     return made({"kind": "parsing"}, {"train": [{"file": "a.mrg"}]}, columns, table, seed)
 
 

@@ -116,6 +116,7 @@ def test_lengths_of_speech_are_frames(kind: str) -> None:
 
 
 OF_TEXTS = {  # kinds of models whose encoder is chosen, with a task and a file of each
+    "chart_parser": ("parsing", "a.mrg"),
     "classifier": ("classification", "a.tsv"),
     "masked_language_model": ("masked_language_modelling", "a.txt"),
     "sentence_encoder": ("text_encoding", "a.txt"),

@@ -26,7 +26,17 @@ from transduce.core.padded import Padded
 from transduce.core.registry import resolve
 from transduce.data.columns import Column, ColumnSpec, Specs
 from transduce.data.columns.protocols import column_class, random_tokens
-from transduce.models.protocols import Aligns, Classifies, Embeds, Fills, HoldsParts, Points, PredictsMasked, Processes
+from transduce.models.protocols import (
+    Aligns,
+    Classifies,
+    Embeds,
+    Fills,
+    HoldsParts,
+    Points,
+    PredictsMasked,
+    Processes,
+    ScoresSpans,
+)
 from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import peak_memory_bytes
 from transduce.runtime.settings import random_numbers
@@ -90,7 +100,7 @@ def _small(recipe: Recipe, longest: int) -> tuple[type[Column] | None, nn.Module
         config = config.model_copy(update={"layer_dropout": 0.0})
     if isinstance(config, HoldsParts):
         config = config.holding(longest)
-    target = ColumnSpec(kinds["target"], VOCABULARY, words=tuple((each,) for each in range(VOCABULARY)))
+    target = ColumnSpec(kinds["target"], VOCABULARY, words=tuple((each,) for each in range(VOCABULARY)), tags=1)
     model: nn.Module = resolve("models", kind)(config, Specs(source, target))
     return source and column_class(source.kind), model.train()
 
@@ -129,11 +139,11 @@ def _pass(model: nn.Module, length: int, reads: type[Column] | None) -> Callable
 
 
 def _logits(model: nn.Module, source: Any, target: Padded) -> Tensor:
-    """What the model says of every position, (B, T, V); of places, of all words, or (B, C) of the labels or places."""
+    """What the model says of every position, (B, T, V); of places, of all words, spans, labels or places."""
     if isinstance(model, Classifies | Embeds):
         return model.classify(source) if isinstance(model, Classifies) else model.embed_text(source)
-    if isinstance(model, Points):
-        return torch.cat(model.point(source), -1)
+    if isinstance(model, ScoresSpans | Points):
+        return _span_logits(model, source)
     if isinstance(model, Processes):
         return model.process(source.values, model.initial(1))[0]
     if isinstance(model, Aligns):
@@ -142,6 +152,13 @@ def _logits(model: nn.Module, source: Any, target: Padded) -> Tensor:
         return _hidden_logits(model, source, target)
     logits_BTV: Tensor = model(source, target)
     return logits_BTV
+
+
+def _span_logits(model: Any, source: Any) -> Tensor:
+    if isinstance(model, Points):
+        return torch.cat(model.point(source), -1)
+    scores_BNNC: Tensor = model.span_scores(model.word_states(source), source.firsts.lengths)
+    return scores_BNNC
 
 
 def _hidden_logits(model: Any, source: Any, target: Padded) -> Tensor:

@@ -21,7 +21,7 @@ from transduce.data.structures.binary_trees import binarised, unbinarised
 from transduce.data.structures.trees import ESCAPED, Bracket, ParseTree, parse_tree
 from transduce.inference.batches import by_length
 from transduce.inference.likelihood import Likelihood
-from transduce.inference.prediction import Prediction, empty_prediction
+from transduce.inference.prediction import Prediction
 from transduce.inference.protocols import Advance
 from transduce.inference.word_windows import read_windows
 from transduce.layers.tree_crf import best_trees, node_log_probabilities, node_marginals
@@ -77,7 +77,7 @@ class ChartPredictor:
         settings: Search | None = None,
         batch_size: int = 64,
         advance: Advance | None = None,
-    ) -> list[Prediction]:
+    ) -> list[ParsePrediction]:
         """One a sentence, in their order; there is nothing to search, so `settings` mean nothing.
 
         An empty sentence is answered by an empty text.
@@ -86,7 +86,7 @@ class ChartPredictor:
             InputError: a sentence has more than `MOST_WORDS` words.
         """
         words = [_words(text) for text in texts]
-        found: dict[int, Prediction] = {place: empty_prediction(text) for place, text in enumerate(texts)}
+        found: dict[int, ParsePrediction] = {}
         for places, scores_BNNC, tags in self._charts(model, words, batch_size, advance):
             length_B = torch.tensor([len(words[place]) for place in places])
             labels_BNN = best_trees(scores_BNNC, length_B)
@@ -95,7 +95,7 @@ class ChartPredictor:
             for row, place in enumerate(places):
                 tree = self._tree(words[place], labels_BNN[row].tolist(), tags[row])
                 found[place] = self._prediction(texts[place], tree, terms[row], shares[row], tags[row])
-        return [found[place] for place in range(len(texts))]
+        return [found.get(place, ParsePrediction(text, "", 0.0, 0.0, (), ())) for place, text in enumerate(texts)]
 
     def score(
         self, model: Any, pairs: Sequence[tuple[str, str]], batch_size: int = 64, advance: Advance | None = None

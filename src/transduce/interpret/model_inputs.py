@@ -26,6 +26,7 @@ from transduce.models.protocols import (
     Fills,
     Points,
     PredictsMasked,
+    ScoresSpans,
     writes_at_once,
 )
 from transduce.tasks.base import Task
@@ -92,8 +93,8 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     For a model that fills, they are those of its first pass, with all words hidden, and T is the number of words;
     otherwise T is one more. For a model that aligns, they are those of each place; see
     `transduce.interpret.attention`. For a classifier, they are those of the labels, and T is 1, or the number of
-    nodes; for one that embeds, or predicts hidden words, V is 0. For a model that points, they are those of the tokens
-    of its text, and T is 2: the first and the last token of the span.
+    nodes; for one that embeds, scores spans or predicts hidden words, V is 0. For a model that points, they are those
+    of the tokens of its text, and T is 2: the first and the last token of the span.
 
     Raises:
         InputError: the output is empty and the model writes all words at once.
@@ -110,6 +111,8 @@ def next_tokens(model: nn.Module, task: Task, given: Given) -> Tensor:
     elif isinstance(model, PredictsMasked):
         assert source is not None
         logits_TV = model.predict_masked(source.pieces, source.pieces.mask())[:, :0]  # nor of tokens that follow
+    elif isinstance(model, ScoresSpans):
+        logits_TV = model.word_states(source).new_zeros(len(given.target), 0)  # nor is a tree written in an order
     elif isinstance(model, Points):
         logits_TV = torch.cat(model.point(source))
     elif isinstance(model, Aligns):
