@@ -291,10 +291,10 @@ def test_sixty_heavy_requests_of_one_client_hold_no_other(tmp_path: Path) -> Non
             waits = []
             for _ in range(4):
                 await asyncio.sleep(0.3)
-                begun = time.monotonic()
+                begun = time.process_time()  # of all threads here, whatever else the machine does
                 answered = await one.post("/translate", json=light)
                 assert answered.status_code == 200
-                waits.append(time.monotonic() - begun)
+                waits.append(time.process_time() - begun)
             assert not all(each.done() for each in tasks)
             for task in tasks:
                 task.cancel()
@@ -319,8 +319,9 @@ def test_at_its_timeout_a_requests_work_stops_too(tmp_path: Path) -> None:
         assert answered.status_code == 503 and "no answer within 0.5 s" in answered.json()["error"]
         lanes = list(running.service.batches._lanes.values())
         assert len(lanes) == 1
-        begun = time.monotonic()
-        while lanes[0].inside and time.monotonic() - begun < 30:
+        begun, used = time.monotonic(), time.process_time()
+        while lanes[0].inside and time.monotonic() - begun < 120:
             time.sleep(0.01)
-        assert time.monotonic() - begun < 5  # all of the text takes minutes
+        assert not lanes[0].inside
+        assert time.process_time() - used < 5  # of the processor; all of the text takes minutes
         assert running.post("/translate", q="ba", source="de", target="en").status_code == 200
