@@ -183,7 +183,7 @@ class _LogPartition(torch.autograd.Function):
         return torch.where(length_B == 1, phrase_BNN[:, 0, 0], chart.first[row_B, 0, length_B])
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         """The probability of each span as a phrase or first part, and as a second part."""
         first, second, parts, length_B = ctx.saved_tensors
         gradient_B, words = gradients[0], first.shape[1] - 1
