@@ -124,7 +124,9 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
     (
         '[task] kind = "parsing"',
-        "Sentences to phrase-structure trees. Words stand between spaces, and a bracket is written -LRB- or -RRB-.",
+        'Sentences to phrase-structure trees: written token by token, or with `[model] kind = "chart_parser"` the '
+        "likeliest of all trees, at most over 512 words. Words stand between spaces, and a bracket is written -LRB- or "
+        "-RRB-.",
         ParsingConfig,
     ),
     ("[data] of parsing", "", ParsingData),
@@ -299,6 +301,12 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         "For tagging: an encoder of pieces and characters of words, and a linear-chain CRF. Settings that the chosen "
         "encoder does not read are refused.",
         TaggerConfig,
+    ),
+    (
+        '[model] kind = "chart_parser"',
+        "For parsing: the encoder of a tagger, scores of spans with a conditional random field over trees, and the tag "
+        "of each word. Settings that the chosen encoder does not read are refused.",
+        ChartParserConfig,
     ),
     ('[model] kind = "tree_lstm"', "For tree_classification.", TreeLstmConfig),
     (

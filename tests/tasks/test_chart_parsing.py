@@ -271,6 +271,7 @@ def test_it_is_served(trained: Path, treebank: Path) -> None:
     with serving([trained]) as server:
         answer = server.post("/v1/predict", texts=[words]).json()
         assert answer["predictions"][0]["text"] == wanted.text
+        assert answer["predictions"][0]["phrases"][0] == pytest.approx(wanted.phrases[0]._asdict(), abs=1e-5)
 
 
 def test_it_starts_from_a_model_of_masked_words(treebank: Path, tmp_path: Path) -> None:

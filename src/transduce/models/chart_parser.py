@@ -64,7 +64,7 @@ class SpanScorer(nn.Module):
     def __init__(self, width: int, inner: int, labels: int, tags: int) -> None:
         super().__init__()
         self.ends_H = nn.Parameter(torch.zeros(width))
-        self.middle = width // 2
+        self.forward_width = width // 2
         self.spans = nn.Linear(width, inner)
         self.norm = LayerNorm(inner)
         self.labels = nn.Linear(inner, labels)
@@ -84,10 +84,10 @@ class SpanScorer(nn.Module):
     def _between(self, states_BNH: Tensor, length_B: Tensor) -> Tensor:
         """[f_p; -b_{p+1}] for each place p before, between and behind the words (B, N + 1, H)."""
         end_B1H = self.ends_H.to(states_BNH.dtype).expand(len(states_BNH), 1, -1)
-        forward_BPF = torch.cat([end_B1H, states_BNH], 1)[..., : self.middle]
+        forward_BPF = torch.cat([end_B1H, states_BNH], 1)[..., : self.forward_width]
         place_N = torch.arange(states_BNH.shape[1], device=states_BNH.device)
         inside_BN1 = (place_N < length_B[:, None])[..., None]
-        backward_BPF = torch.cat([torch.where(inside_BN1, states_BNH, end_B1H), end_B1H], 1)[..., self.middle :]
+        backward_BPF = torch.cat([torch.where(inside_BN1, states_BNH, end_B1H), end_B1H], 1)[..., self.forward_width :]
         return torch.cat([forward_BPF, -backward_BPF], 2)
 
 

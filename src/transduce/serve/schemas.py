@@ -284,6 +284,15 @@ class EntityAnswer(BaseModel):
     probability: float
 
 
+class PhraseAnswer(BaseModel):
+    """A phrase over the words [start, end), from 0, and the probability that the sentence has it."""
+
+    label: str
+    start: int
+    end: int
+    probability: float
+
+
 class CutAnswer(BaseModel):
     """How many tokens a text has, and how many of them were read."""
 
@@ -309,6 +318,7 @@ class Output(BaseModel):
     nodes: list[NodeAnswer] | None = Field(default=None, description="Of a tree: every node, each behind its parts.")
     words: list[LabelledWordAnswer] | None = Field(default=None, description="Of a tagger: every word with its label.")
     entities: list[EntityAnswer] | None = Field(default=None, description="Of a tagger: the spans that labels say.")
+    phrases: list[PhraseAnswer] | None = Field(default=None, description="Of a chart parser: those of its tree.")
     cut: CutAnswer | None = Field(default=None, description="Of a text that was cut, as it is longer than is read.")
     vector: list[float] | None = Field(default=None, description="Of a sentence encoder: the vector of the text.")
 

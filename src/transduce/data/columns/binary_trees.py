@@ -154,13 +154,13 @@ class BinaryTrees(Column):
 
     def collate(self, rows: Sequence[Ids]) -> TreeTargets:
         size = len(self.labels) + 2
-        given = [np.asarray(row, np.int32) for row in rows]
-        tags = padded([row[row >= 2 * size] - 2 * size for row in given])
+        read = [np.asarray(row, np.int32) for row in rows]
+        tags = padded([row[row >= 2 * size] - 2 * size for row in read])
         known_BN = torch.where(tags.values < len(self.word_tags), tags.values, -1)
         words = tags.values.shape[1]
         labels_BNN = np.full((len(rows), words, words), -1, np.int64)
-        for place, row in enumerate(rows):
-            for start, end, label in _spans(np.asarray(row).tolist(), size):
+        for place, row in enumerate(read):
+            for start, end, label in _spans(row.tolist(), size):
                 labels_BNN[place, start, end - 1] = label
         return TreeTargets(torch.from_numpy(labels_BNN), Padded(known_BN, tags.lengths))
 
