@@ -291,12 +291,6 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
         ClassifierConfig,
     ),
     (
-        '[model] kind = "chart_parser"',
-        "For parsing: an encoder of pieces and characters of words, whose states score the spans of a sentence; the "
-        "likeliest tree is found by CKY. Settings that the chosen encoder does not read are refused.",
-        ChartParserConfig,
-    ),
-    (
         '[model] kind = "tagger"',
         "For tagging: an encoder of pieces and characters of words, and a linear-chain CRF. Settings that the chosen "
         "encoder does not read are refused.",
