@@ -89,13 +89,13 @@ def kept(model: "transduce.Pipeline", sources: list[str], count: int) -> None:
 def writing(model: "transduce.Pipeline", sources: list[str]) -> None:
     """By how they are written."""
     print("\n| writing | sentences | same without | same |\n|---|---|---|---|")
-    usual = [each.text.lower() for each in model.predict(sources)]
+    usual = [each.text.casefold() for each in model.predict(sources)]
     for name, written in WRITINGS.items():
         texts = [written(source) for source in sources]
         same = [
             np.mean(
                 [
-                    each.text.lower() == other
+                    each.text.casefold() == other
                     for each, other in zip(model.predict(texts, protect=way), usual, strict=True)
                 ]
             )

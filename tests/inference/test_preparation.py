@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from random_models import translator
 from transduce.core.errors import InputError
 from transduce.data.character_profile import CharacterProfile
 from transduce.data.protected import KINDS
 from transduce.inference.glossary import Glossary, read_glossary
-from transduce.inference.preparation import UNSEEN, Preparation, mapped, noted_of
+from transduce.inference.preparation import DIGIT, UNSEEN, Preparation, mapped, noted_of
 from transduce.inference.sentences import has_letters
 from transduce.inference.typography import Typography, cased_words
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,!?()'\"-0123456789"
 PROFILE = CharacterProfile.of([LETTERS] * 50)
 TYPOGRAPHY = Typography(PROFILE, {"i": "I", "paris": "Paris"}, 0.0)
-KEPT = frozenset((*KINDS, UNSEEN))
+KEPT = frozenset((*KINDS, DIGIT, UNSEEN))
 
 
 def preparation(copies: bool = True, annotates: bool = True) -> Preparation:
@@ -151,6 +152,17 @@ def test_what_training_pairs_do_is_noted_and_followed() -> None:
     assert noted["protected"]["without letters"] == [60, 0]
     assert noted["protected"]["number"] == [120, 0]
     assert noted_of([("The %s.", "Le %s.")])["protected"] == {"placeholder": [1, 1]}
+
+
+def test_a_single_digit_is_counted_apart_as_it_often_becomes_a_word() -> None:
+    pairs = [("See 3 men.", "Voir trois hommes."), ("See 12 men.", "Voir 12 hommes.")] * 30
+    noted = noted_of(pairs)
+    assert (noted["protected"]["digit"], noted["protected"]["number"]) == ([30, 0], [30, 30])
+    tokenizer = translator().task.tokenizers["source"]
+    made = Preparation.of(noted, tokenizer, tokenizer, sentences=True)
+    assert [text for text, _ in made.prepared("See 3 men and 45.").parts] == ["45"]
+    earlier = Preparation.of({"protected": {"number": [60, 10]}}, tokenizer, tokenizer, sentences=True)
+    assert earlier.prepared("See 3 men and 45.").parts == ()
 
 
 def test_words_with_capitals_are_learnt() -> None:

@@ -19,7 +19,7 @@ def prediction(source: str, text: str, *others: str) -> Prediction:
 
 def prepared(*texts: str) -> Pieces:
     pieces = Pieces.whole(texts, [[1]] * len(texts))
-    kinds = frozenset(("number", "placeholder"))
+    kinds = frozenset(("number", "digit", "placeholder"))
     pieces.prepared = [Preparation(checked=kinds, searches_text=True).prepared(text) for text in texts]
     return pieces
 

@@ -25,6 +25,7 @@ from transduce.inference.sentences import has_letters, has_letters_or_digits
 from transduce.inference.typography import WORD, Typography, cased_words, share_in_capitals
 
 WITHOUT_LETTERS = "without letters"  # the kind of a text that has none
+DIGIT = "digit"  # a number of one digit, which languages often write as a word
 UNSEEN = "unseen"  # the kind of what no training text has a character of
 STAND_IN = 0xE000  # the first character that stands for a protected part while the text around it is changed
 MOST_PARTS = 6000  # that are looked after in a text
@@ -150,7 +151,8 @@ class Preparation:
         noted = provenance.get("protected")
         if not isinstance(noted, Mapping):  # a file of an earlier version, or of another program
             return cls(copies=copies, annotates=has_terms(source), searches_text=True, protects=copies)
-        checked = frozenset(kind for kind in (*KINDS, UNSEEN) if _is_kept(noted.get(kind)))
+        noted = {DIGIT: noted.get("number"), **noted}  # earlier files count all numbers as one kind
+        checked = frozenset(kind for kind in (*KINDS, DIGIT, UNSEEN) if _is_kept(noted.get(kind)))
         letters = has_letters if "number" in checked else has_letters_or_digits
         changes = letters if _is_kept(noted.get(WITHOUT_LETTERS)) else bool
         return cls(typography_of(provenance), copies, has_terms(source), checked, changes, True)
@@ -193,7 +195,7 @@ class Preparation:
         )
 
     def _protected(self, text: str) -> list[Protected]:
-        found = [part for part in protected(text) if part.kind in self.checked][:MOST_PARTS]
+        found = [part for part in protected(text) if _noted_kind(text, part) in self.checked][:MOST_PARTS]
         if self.typography.characters is None or UNSEEN not in self.checked:
             return found
         known = self.typography.characters.characters
@@ -246,7 +248,7 @@ def noted_of(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
             count(WITHOUT_LETTERS, source.strip() == target.strip())
         for part in protected(source):
             text = source[part.start : part.end]
-            count(part.kind, not lacking([(text, part.kind)], target))
+            count(_noted_kind(source, part), not lacking([(text, part.kind)], target))
     typography = {"cased": cased_words(sources), "capitals": round(share_in_capitals(sources), 4)}
     return {"typography": typography, "protected": counts}
 
@@ -274,6 +276,11 @@ def _is_kept(noted: Any) -> bool:
     if not isinstance(noted, list) or len(noted) != 2 or not all(isinstance(each, int) for each in noted):
         return True
     return noted[0] < LEAST_SEEN or noted[1] >= KEPT * noted[0]
+
+
+def _noted_kind(text: str, part: Protected) -> str:
+    """As what it is counted."""
+    return DIGIT if part.kind == "number" and part.end - part.start == 1 else part.kind
 
 
 def _masked(found: Sequence[Protected]) -> list[Protected]:
