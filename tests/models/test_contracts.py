@@ -93,9 +93,9 @@ WRITERS = [
     for name in known("models")
     if not issubclass(resolve("models", name), Classifies | Embeds | Points | PredictsMasked | Processes | ScoresSpans)
 ]
-"""Classifiers, encoders, parsers, models that point or fill in, and models of vectors write nothing; their contracts are
-in tests/tasks/test_{classification,chart_parsing}.py, tests/models/test_{classifier,tree_models,pointing,processing}.py.
-"""
+"""Classifiers, encoders, models that point, fill in or score spans, and models of vectors write nothing; their
+contracts are in tests/tasks/test_classification.py and test_chart_parsing.py, and in
+tests/models/test_{classifier,tree_models,pointing,processing}.py."""
 
 TINY = {
     "convolution": Tiny(
