@@ -12,7 +12,7 @@ import forked
 import transduce
 from forked import Fate
 from transduce.core.registry import known, resolve
-from transduce.models.protocols import Classifies, Embeds, Encodes, Points, PredictsMasked
+from transduce.models.protocols import Classifies, Embeds, Encodes, Points, PredictsMasked, ScoresSpans
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
@@ -80,6 +80,6 @@ def test_a_stopped_training_ends_in_the_same_bytes(name: str, tiny_recipe: Path,
 
 def test_every_model_that_reads_a_source_is_here() -> None:
     kinds = {name: resolve("models", name) for name in known("models")}
-    others = Classifies | Embeds | Points | PredictsMasked
+    others = Classifies | Embeds | Points | PredictsMasked | ScoresSpans
     readers = {name for name, kind in kinds.items() if issubclass(kind, Encodes) and not issubclass(kind, others)}
     assert {name.split()[0] for name in MODELS} == readers

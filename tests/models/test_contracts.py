@@ -39,6 +39,7 @@ from transduce.models.protocols import (
     PredictsMasked,
     Processes,
     Reorders,
+    ScoresSpans,
     Steps,
     StepsWithHidden,
     map_tree,
@@ -90,10 +91,11 @@ RNN_VARIANTS: list[dict[str, Any]] = [
 WRITERS = [
     name
     for name in known("models")
-    if not issubclass(resolve("models", name), Classifies | Embeds | Points | PredictsMasked | Processes)
+    if not issubclass(resolve("models", name), Classifies | Embeds | Points | PredictsMasked | Processes | ScoresSpans)
 ]
-"""Classifiers, encoders, models that point or fill in, and models of vectors write nothing; their contracts are in
-tests/tasks/test_classification.py, tests/models/test_{classifier,tree_models,pointing,processing}.py."""
+"""Classifiers, encoders, models that point, fill in or score spans, and models of vectors write nothing; their
+contracts are in tests/tasks/test_classification.py and test_chart_parsing.py, and in
+tests/models/test_{classifier,tree_models,pointing,processing}.py."""
 
 TINY = {
     "convolution": Tiny(
