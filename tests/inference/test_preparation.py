@@ -8,6 +8,7 @@ import pytest
 from random_models import translator
 from transduce.core.errors import InputError
 from transduce.data.character_profile import CharacterProfile
+from transduce.data.placeholders import NAMES, with_placeholders
 from transduce.data.protected import KINDS
 from transduce.inference.glossary import Glossary, read_glossary
 from transduce.inference.preparation import DIGIT, UNSEEN, Preparation, mapped, noted_of
@@ -161,6 +162,11 @@ def test_a_single_digit_is_counted_apart_as_it_often_becomes_a_word() -> None:
     tokenizer = translator().task.tokenizers["source"]
     made = Preparation.of(noted, tokenizer, tokenizer, sentences=True)
     assert [text for text, _ in made.prepared("See 3 men and 45.").parts] == ["45"]
+    pairs += [("See 3 men.", "Voir 3 hommes.")] * 15  # a third of all
+    copying = with_placeholders(tokenizer, NAMES)
+    for each, kept in ((tokenizer, ["45"]), (copying, ["3", "45"])):
+        made = Preparation.of(noted_of(pairs), each, each, sentences=True)
+        assert [text for text, _ in made.prepared("See 3 men and 45.").parts] == kept
     earlier = Preparation.of({"protected": {"number": [60, 10]}}, tokenizer, tokenizer, sentences=True)
     assert earlier.prepared("See 3 men and 45.").parts == ()
 

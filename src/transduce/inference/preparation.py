@@ -30,6 +30,7 @@ UNSEEN = "unseen"  # the kind of what no training text has a character of
 STAND_IN = 0xE000  # the first character that stands for a protected part while the text around it is changed
 MOST_PARTS = 6000  # that are looked after in a text
 LEAST_SEEN, KEPT = 20, 0.5  # parts of training sources, from which it is known whether they are kept; their share
+COPIED = 0.25  # the share from which a model with placeholders copies them: that is right where a word may be, too
 
 
 class Edit(NamedTuple):
@@ -152,7 +153,8 @@ class Preparation:
         if not isinstance(noted, Mapping):  # a file of an earlier version, or of another program
             return cls(copies=copies, annotates=has_terms(source), searches_text=True, protects=copies)
         noted = {DIGIT: noted.get("number"), **noted}  # earlier files count all numbers as one kind
-        checked = frozenset(kind for kind in (*KINDS, DIGIT, UNSEEN) if _is_kept(noted.get(kind)))
+        share = COPIED if copies else KEPT
+        checked = frozenset(kind for kind in (*KINDS, DIGIT, UNSEEN) if _is_kept(noted.get(kind), share))
         letters = has_letters if "number" in checked else has_letters_or_digits
         changes = letters if _is_kept(noted.get(WITHOUT_LETTERS)) else bool
         return cls(typography_of(provenance), copies, has_terms(source), checked, changes, True)
@@ -271,11 +273,11 @@ def _stem(word: str) -> str:
     return word[: max(4, len(word) - 3)]
 
 
-def _is_kept(noted: Any) -> bool:
+def _is_kept(noted: Any, share: float = KEPT) -> bool:
     """Whether parts of a kind are kept, from how many there are and how many are kept; a few are taken to be."""
     if not isinstance(noted, list) or len(noted) != 2 or not all(isinstance(each, int) for each in noted):
         return True
-    return noted[0] < LEAST_SEEN or noted[1] >= KEPT * noted[0]
+    return noted[0] < LEAST_SEEN or noted[1] >= share * noted[0]
 
 
 def _noted_kind(text: str, part: Protected) -> str:
