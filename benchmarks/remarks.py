@@ -9,6 +9,8 @@ from metric_headings import Metric, metric_of
 Record = Mapping[str, Any]
 Score = Mapping[str, Any]
 BASELINE_OF = {  # recipes whose records hold no baseline -> the recipe that trained one on the same files
+    "parsing": "parsing-chart",
+    "parsing-rnn": "parsing-chart",
     "sst2-transformer": "sst2",
     "sst5-flat-transformer": "sst5",
     "sst5-tree-lstm": "sst5",
