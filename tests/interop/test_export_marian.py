@@ -144,6 +144,15 @@ def test_what_is_written_is_read_as_the_same_model(name: str, tmp_path: Path) ->
     assert again.task.tokenizers["source"].encode(LINES) == pipeline.task.tokenizers["source"].encode(LINES)
 
 
+def test_a_vocabulary_without_padding_comes_back(tmp_path: Path) -> None:
+    """Byte pairs: the file of pieces has no name for our padding, whose output is forbidden by its bias."""
+    settings = {"positions": "tensor2tensor", "zero_start": True, "norm": "post", "tied": "all", "activation": "relu"}
+    pipeline = translator("bpe", model={**SIZES, **settings})
+    again, lines = converted_file(exported(pipeline, tmp_path / "out") / "model.npz"), sentences(20)
+    how = {"method": "greedy", "max_length_factor": 1.0, "max_length_offset": 5}
+    assert [each.text for each in again.predict(lines, **how)] == [each.text for each in pipeline.predict(lines, **how)]
+
+
 def made_by_marian(folder: Path, options: str = "") -> Path:
     """A model that Marian has made, all of whose weights are random; and its vocabularies."""
     import pymarian

@@ -258,12 +258,14 @@ def _forbidden_by_search(weights: Weights, bias: str, target: Tokens) -> Tokens:
     """The output's column, which forbids what a bias of `NEVER` forbade, as our exports write it; the bias goes.
 
     With it, the loss of a text that holds an unknown token would be that of something impossible. Padding stands in no
-    text, so its bias stays.
+    text, so its bias stays, as does that of an id without a spelling.
     """
     if bias not in weights:
         return target
     forbidden_V = weights[bias] <= NEVER
     forbidden_V[target.tokenizer.pad] = False
+    nameless = [each for each in forbidden_V.nonzero().flatten().tolist() if not target.tokenizer.spells(each)]
+    forbidden_V[nameless] = False
     if not forbidden_V.any():
         return target
     weights[bias] = weights[bias].masked_fill(forbidden_V, 0.0)

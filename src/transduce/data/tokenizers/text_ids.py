@@ -234,6 +234,10 @@ class Tokenizer:
         """The vocabulary's own spelling of each id, "▁" for a space; for figures."""
         return [str(self._inner.id_to_token(int(index))) for index in ids]
 
+    def spells(self, index: int) -> bool:
+        """Whether an id has a spelling: of an imported vocabulary some may have none, such as that of padding."""
+        return self._inner.id_to_token(index) is not None
+
     def ids(self, tokens: Sequence[str]) -> list[int]:
         """The ids that `tokens` spells so.
 
