@@ -195,6 +195,7 @@
         source,
         target: E.side(output, tokens),
         recording: null,
+        memory: null,
         score: best.score,
         log_probability: best.total,
         ended: best.ended,
