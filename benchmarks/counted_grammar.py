@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.data.structures.binary_trees import binarised, unbinarised
-from transduce.data.structures.trees import WORD, Bracket, ParseTree, read_trees
-from transduce.data.structures.trees import right_branching as right_branching_tree
+from transduce.data.structures.trees import WORD, Bracket, ParseTree, read_trees, right_branching
 from transduce.metrics.evaluate import TREE_METRICS, evaluate
 
 DATA = Path(__file__).parents[1] / "../shared/data/ptb_treebank_sample"
@@ -98,7 +97,7 @@ class Grammar:
                 how[start, end] = split_R, score_R
         top = int((best[0, count] + self.root_S).argmax())
         if best[0, count, top] + self.root_S[top] < NEVER / 2:
-            return right_branching_tree(words, "S", "VP")
+            return right_branching(words, "S", "VP")
         return self._built(words, best, how, top)  # without tags: those of the reference count
 
     def _built(self, words: tuple[str, ...], best: NDArray[np.float64], how: dict, top: int) -> ParseTree:

@@ -16,10 +16,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from intervals import over_examples
 from markdown_table import markdown_table
 from publish import RECORDS, of_test, recipe_hash
-
-NEAR = 0.01
 
 Score = Mapping[str, Any]
 
@@ -53,7 +52,7 @@ def compared(recorded: Iterable[Score], found: Iterable[Score]) -> Iterable[list
     now = {_key(each): each["value"] for each in found}
     for each in recorded:
         if (value := now.get(_key(each))) is not None:
-            least, most = each["interval"] or ((1 - NEAR) * each["value"], (1 + NEAR) * each["value"])
+            least, most = over_examples(each)
             agrees = "yes" if least <= value <= most else "no"
             yield [each["test"], each["name"], each["search"], f"{each['value']:.2f}", f"{value:.2f}", agrees]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from intervals import over_examples, over_seeds
 from markdown_table import markdown_table
 from remarks import ERROR_RATES, baseline_scores
 
@@ -13,8 +14,6 @@ Record = Mapping[str, Any]
 Score = Mapping[str, Any]
 PUBLISHED = Path(__file__).with_name("published.toml")
 LOWER = (*ERROR_RATES, "error", "error, mean of 20", "perplexity", "wrong bits a sequence")
-QUANTILES = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 %, Student's t, 1 to 9 degrees
-NEAR = 0.01  # of a score without an interval: nearer than this is no difference
 HEAD = """
 ## In short
 
@@ -43,9 +42,8 @@ def _trainings(records: Iterable[Record]) -> list[list[Record]]:
 
 def _published(record: Record, figures: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The figure of its recipe and change; one with a change before one without."""
-    fit = [
-        each for each in figures if each["recipe"] == record["recipe"] and each.get("change", "") in record["change"]
-    ]
+    own = [each for each in figures if each["recipe"] == record["recipe"]]
+    fit = [each for each in own if each.get("change", "") in record["change"]]
     return max(fit, key=lambda each: len(each.get("change", "")), default=None)
 
 
@@ -86,11 +84,8 @@ def _chosen(record: Record, published: Mapping[str, Any] | None) -> Score:
 
 def _baseline(recipe: str, score: Score, records: Sequence[Record]) -> tuple[str, float] | None:
     """The name and the score of the baseline, by the same metric on the same test set."""
-    found = baseline_scores(recipe, records)
-    same = [
-        (name, each["value"]) for name, each in found if (each["test"], each["name"]) == (score["test"], score["name"])
-    ]
-    return same[0] if same else None
+    wanted, found = (score["test"], score["name"]), baseline_scores(recipe, records)
+    return next(((name, each["value"]) for name, each in found if (each["test"], each["name"]) == wanted), None)
 
 
 def _mean(scores: Sequence[Score]) -> str:
@@ -110,14 +105,11 @@ def verdict(scores: Sequence[Score], other: float) -> str:
 
 
 def _interval(scores: Sequence[Score], values: Sequence[float]) -> tuple[float, float]:
-    mean = fmean(values)
+    """Over seeds where these are three or more, else the widest over the examples."""
     if len(values) >= 3:
-        half = QUANTILES[min(len(values) - 2, len(QUANTILES) - 1)] * stdev(values) / len(values) ** 0.5
-    elif scores[0]["interval"] is None:
-        half = NEAR * mean
-    else:
-        return min(each["interval"][0] for each in scores), max(each["interval"][1] for each in scores)
-    return mean - half, mean + half
+        return over_seeds(values)
+    least, most = zip(*map(over_examples, scores), strict=True)
+    return min(least), max(most)
 
 
 def _short(value: float) -> str:

@@ -17,10 +17,10 @@ import language_tables
 import no_recipe_tables
 import plain_tables
 import verdicts
+from intervals import over_seeds
 from markdown_table import markdown_table
 from metric_headings import Metric, metric_of, numbered
 from remarks import remarks, without_record
-from verdicts import QUANTILES
 
 PAGE = Path(__file__).with_name("results.md")
 READMES = {  # each with the head of its table, and the colon of its language
@@ -313,20 +313,12 @@ def answer(score: dict[str, Any]) -> str:
     if last != second:
         gaps.append(f"{_gap(values[first], values[last], digits)} {_direction(score)} `{last}`, the last")
     found = f"`{first}` has the best {label}, {mean(values[first]):.{digits}f}, {' and '.join(gaps)}."
-    (low, high), (other_low, other_high) = interval(values[first]), interval(values[second])
+    (low, high), (other_low, other_high) = over_seeds(values[first]), over_seeds(values[second])
     if math.isnan(low + other_low):
         return f"{found} One seed does not say how far seeds differ."
     apart = "do not overlap" if high < other_low or other_high < low else "overlap"
     intervals = f"[{low:.{digits}f}, {high:.{digits}f}] and [{other_low:.{digits}f}, {other_high:.{digits}f}]"
     return f"{found} The intervals of the first two, {intervals}, {apart}."
-
-
-def interval(values: list[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean; not a number for one value."""
-    if len(values) < 2:
-        return math.nan, math.nan
-    half = QUANTILES[min(len(values) - 2, len(QUANTILES) - 1)] * stdev(values) / math.sqrt(len(values))
-    return mean(values) - half, mean(values) + half
 
 
 def _gap(one: list[float], other: list[float], digits: int) -> str:

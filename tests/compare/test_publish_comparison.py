@@ -76,7 +76,7 @@ def test_the_sentence_says_what_the_figures_say() -> None:
 
 
 def test_the_quantiles_enclose_95_percent_of_students_t() -> None:
-    for degrees, quantile in enumerate(loaded("docs/make_results.py").QUANTILES, 1):
+    for degrees, quantile in enumerate(loaded("benchmarks/intervals.py").QUANTILES, 1):
         x = np.linspace(-quantile, quantile, 200_001)
         scale = math.gamma((degrees + 1) / 2) / math.gamma(degrees / 2) / math.sqrt(degrees * math.pi)
         density = scale * (1 + x**2 / degrees) ** (-(degrees + 1) / 2)

@@ -21,10 +21,12 @@ def hypotheses_of(call: Call, request: BeamRequest, length: LengthRule) -> list[
     """
     listed, impossible = call(request)
     check_log_probability(impossible)
-    found = [[(_made(each, request.end, length), each[2]) for each in sentence] for sentence in listed]
     if request.stopping == "slots":
-        return [rank((one for one, _ in sentence), request.nbest) for sentence in found]
-    return [[replace(one, score=score) for one, score in sentence[: request.nbest]] for sentence in found]
+        return [rank((_made(each, request.end, length) for each in found), request.nbest) for found in listed]
+    return [  # as they were set aside, and by the scores that they had then
+        [replace(_made(each, request.end, length), score=each[2]) for each in found[: request.nbest]]
+        for found in listed
+    ]
 
 
 def _made(found: Found, end: int, length: LengthRule) -> Hypothesis:

@@ -5,11 +5,13 @@ prediction, the command line and the page ask these, and never which task it is.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from transduce.core.config import Config
@@ -26,6 +28,7 @@ from transduce.data.pairs.pair_data import PairData
 from transduce.data.remote import located
 from transduce.data.shards import shards_of
 from transduce.data.speech.recordings import Recordings
+from transduce.data.store import Store
 from transduce.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from transduce.inference.decode import SearchPredictor
 from transduce.inference.labels import LabelPredictor
@@ -310,6 +313,16 @@ class LabelTask(Task):
 
         check_model(model, isinstance(model, Classifies), "classify; expected a model that does", config)
         return LabelCrossEntropy(config.label_smoothing) if config else LabelCrossEntropy()
+
+    @staticmethod
+    def stored_examples(stores: Iterable[Store]) -> tuple[list[Any], NDArray[np.int64]]:
+        """The stored source and the label's id of every example, for baselines of one label each."""
+        sources, labels = list[Any](), list[NDArray[np.int64]]()
+        for store in stores:
+            every = np.arange(len(store))
+            sources += store.read("source", every)
+            labels.append(np.concatenate(store.read("target", every)).astype(np.int64))
+        return sources, np.concatenate(labels)
 
     def confusion(self, hypotheses: Sequence[str], references: "References") -> "Confusion | None":
         """Of all labels that the model knows, in their order."""

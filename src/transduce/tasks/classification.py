@@ -279,9 +279,7 @@ class Classification(LabelTask):
         sizes = len(self.label_names), tokens.size, tokens.end
         models = fit([rows[each] for each in taken], labels[taken], weights[taken], *sizes, strengths)
         if data.validation:
-            store = data.validation.store
-            held_out = store.read("source", np.arange(len(store)))
-            true = np.concatenate(store.read("target", np.arange(len(store))))
+            held_out, true = self.stored_examples([data.validation.store])
             right = [int((np.array(model.predict(held_out)) == true).sum()) for model in models]
         else:
             right = [0]
@@ -302,9 +300,8 @@ class Classification(LabelTask):
         from transduce.inference.word_overlap import word_overlap
 
         def examples(stores: list[Store]) -> tuple[Tensor, Tensor]:
-            sides = [np.concatenate([each.read("target", np.arange(len(each))) for each in stores]).ravel()]
-            rows = [row for each in stores for row in each.read("source", np.arange(len(each)))]
-            return word_overlap(rows, separator), torch.from_numpy(sides[0]).long()
+            rows, labels = self.stored_examples(stores)
+            return word_overlap(rows, separator), torch.from_numpy(labels)
 
         assert data.validation is not None
         separator, names = self.reads.spec.separator, self.label_names
@@ -323,14 +320,9 @@ class Classification(LabelTask):
     def _training_rows(self, data: TaskData) -> tuple[list[Any], NDArray[np.int64], NDArray[np.float64]]:
         """Every training example's ids and label, and how much it counts."""
         of_labels = np.array(self._class_weights() or [1.0] * len(self.label_names))
-        rows, labels, weights = [], [], []
-        for store, weight in data.corpora:
-            every = np.arange(len(store))
-            found = np.concatenate(store.read("target", every)).astype(np.int64)
-            rows += store.read("source", every)
-            labels.append(found)
-            weights.append(weight * of_labels[found])
-        return rows, np.concatenate(labels), np.concatenate(weights)
+        rows, labels = self.stored_examples(store for store, _ in data.corpora)
+        weights = np.repeat([weight for _, weight in data.corpora], [len(store) for store, _ in data.corpora])
+        return rows, labels, weights * of_labels[labels]
 
     def _drawn(self, split: ExampleSplit | None, cache: Path) -> dict[str, Dataset]:
         """The parts that were drawn, by name."""

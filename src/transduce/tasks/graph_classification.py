@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -284,9 +283,8 @@ class GraphClassification(LabelTask):
         assert isinstance(graph, Graph)
 
         def examples(store: Store) -> tuple[Tensor, Tensor]:
-            rows = np.arange(len(store))
-            read_BF = counts(graph.collate(store.read("source", rows)))
-            return read_BF, torch.from_numpy(np.concatenate(store.read("target", rows))).long()
+            rows, labels = self.stored_examples([store])
+            return counts(graph.collate(rows)), torch.from_numpy(labels)
 
         training = examples(data.corpora[0][0])
         validation = examples(data.validation.store) if data.validation else None

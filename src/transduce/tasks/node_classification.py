@@ -231,9 +231,8 @@ class NodeClassification(LabelTask):
         read_NF = two_hops(graph.graph)
 
         def examples(store: Store) -> tuple[Tensor, Tensor]:
-            rows = np.arange(len(store))
-            node_B, label_B = (torch.from_numpy(np.concatenate(store.read(side, rows))).long() for side in self.columns)
-            return read_NF[node_B], label_B
+            nodes, labels = self.stored_examples([store])
+            return read_NF[np.concatenate(nodes)], torch.from_numpy(labels)
 
         training = examples(data.corpora[0][0])
         validation = examples(data.validation.store) if data.validation else None
