@@ -124,9 +124,9 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     ("an entry of data.train, data.validation, data.test.NAME", "Text.", TextFile),
     (
         '[task] kind = "parsing"',
-        'Sentences to phrase-structure trees: written token by token, or with `[model] kind = "chart_parser"` the '
-        "likeliest of all trees, at most over 512 words. Words stand between spaces, and a bracket is written -LRB- or "
-        "-RRB-.",
+        'Sentences to phrase-structure trees. Most models write a tree token by token; `[model] kind = "chart_parser"` '
+        "finds the likeliest of all trees over a sentence of up to 512 words. Words stand between spaces, and a bracket "
+        "is written -LRB- or -RRB-.",
         ParsingConfig,
     ),
     ("[data] of parsing", "", ParsingData),

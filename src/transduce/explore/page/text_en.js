@@ -314,7 +314,7 @@ window.Transduce.texts = {
 
     "origins.title": "From the translation memory",
     "origins.caption":
-      "For each token the share of its probability that came from the memory, and the pair of the memory that said it most.",
+      "For each token the share of its probability that came from the memory, and the memory's pair that contributed most.",
     "origins.token": "Token",
     "origins.share": "From the memory",
     "origins.pair": "Pair",
