@@ -20,8 +20,8 @@ HEAD = """
 One score of each recipe, beside a published figure and a simple baseline that was trained on the same files. Of several
 seeds it is the mean, with the standard deviation between them. The verdict is about the published figure of the same
 test set, or else about the baseline: *at* means that it lies in the 95 % interval of the score. The interval is over
-seeds where there are three or more, else over the examples. A perplexity of one seed has no interval; a difference of up
-to 1 % counts as *at*.
+seeds where there are three or more, else over the examples. A perplexity of one seed has no interval; up
+to 1 % of difference is *at*.
 
 """
 

@@ -125,8 +125,8 @@ SECTIONS: list[tuple[str, str, type[BaseModel]]] = [
     (
         '[task] kind = "parsing"',
         'Sentences to phrase-structure trees. Most models write a tree token by token; `[model] kind = "chart_parser"` '
-        "finds the likeliest of all trees over a sentence of up to 512 words. Words stand between spaces, and a bracket "
-        "is written -LRB- or -RRB-.",
+        "finds the likeliest of all trees over a sentence of up to 512 words. Words stand between spaces; brackets "
+        "are written -LRB- and -RRB-.",
         ParsingConfig,
     ),
     ("[data] of parsing", "", ParsingData),
