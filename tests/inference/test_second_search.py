@@ -30,6 +30,13 @@ def prepared(*texts: str) -> Pieces:
         ("il a exploré exploré exploré la rue", "he explored the street", 3),
         ("la rue la rue la rue est là", "the street is there", 3),
         ("哈哈哈哈哈哈", "he laughs", 6),
+        ("Ein Mann Mann Mann Mann geht.", "A man walks.", 4),
+        ("und so weiter und so weiter und so weiter", "and so on", 3),
+        ("the dog , the dog , the dog , the dog", "le chien", 4),
+        ("Nein, nein, nein, nein!", "No!", 4),
+        ("一个人一个人一个人", "a man", 3),
+        ("le chat noir le chat noir le chat noir", "the black cat", 3),
+        ("da da da da da da da", "there", 7),
         ("very very very good", "sehr sehr sehr gut", 0),
         ("tick tack tick tack", "tick tock", 0),
         ("哈哈哈", "ha ha", 0),
@@ -106,3 +113,14 @@ def test_a_text_in_pieces_keeps_what_each_lacks() -> None:
     [found] = model.predict(["ba 12 de.\nfi 13 go."], split="sentences")
     assert found.missing == ("12", "13")
     assert Prepared.as_it_is("ba").read == "ba"
+
+
+def test_of_a_file_without_notes_outputs_stay_and_what_they_lack_is_told() -> None:
+    """As of an imported model; a digit is often a word, and a loop may be the original's own."""
+    model, texts = translator(seed=3), ["ba 12:30 de", "  fi\u00ad go www.example.org", "12", "ba 7 de", "go go go"]
+    assert model.preparation.only_tells
+    plain, found = model.predict(texts, protect=False), model.predict(texts)
+    assert [each.text for each in found] == [each.text for each in plain]
+    assert [each.tokens for each in found] == [each.tokens for each in plain]
+    assert [each.missing for each in found] == [("12:30",), ("www.example.org",), ("12",), (), ()]
+    assert not any(each.repeated or each.forced for each in found)

@@ -12,7 +12,7 @@ here imports torch.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -56,6 +56,7 @@ class Prepared:
     values: what stands in the output in place of ⟦1⟧, ⟦2⟧, ..
     parts: what the output has to hold as it stands, as (text, kind).
     terms: translations of a glossary's terms, which the text may be annotated with.
+    only_told: whether what an output lacks is told, and not searched for.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Prepared:
     capitals: bool = False
     stays: bool = False
     terms: tuple[str, ...] = ()
+    only_told: bool = False
 
     @classmethod
     def as_it_is(cls, text: str) -> Self:
@@ -124,8 +126,8 @@ class Preparation:
     copies: it has placeholders. annotates: it takes terms. checked: kinds of protected parts whose loss is told.
     changes: whether a text is translated; any other stays as it is.
     searches_text: whether it reads a text and searches for another.
-    protects: whether it does more than a glossary asks for; not where the model's file says nothing of its training
-        texts.
+    only_tells: whether, without a glossary, a text is read as it stands and its output stays as it is, and what it
+        lacks is told: where the model's file says nothing of its training texts, as of an imported model.
     """
 
     typography: Typography = field(default_factory=Typography)
@@ -134,7 +136,7 @@ class Preparation:
     checked: frozenset[str] = frozenset()
     changes: Callable[[str], bool] = bool
     searches_text: bool = False
-    protects: bool = True
+    only_tells: bool = False
 
     @classmethod
     def of(
@@ -151,7 +153,7 @@ class Preparation:
             return cls()
         noted = provenance.get("protected")
         if not isinstance(noted, Mapping):  # a file of an earlier version, or of another program
-            return cls(copies=copies, annotates=has_terms(source), searches_text=True, protects=copies)
+            return cls(copies=copies, annotates=has_terms(source), searches_text=True, only_tells=not copies)
         noted = {DIGIT: noted.get("number"), **noted}  # earlier files count all numbers as one kind
         share = COPIED if copies else KEPT
         checked = frozenset(kind for kind in (*KINDS, DIGIT, UNSEEN) if _is_kept(noted.get(kind), share))
@@ -165,10 +167,18 @@ class Preparation:
         Args:
             protect: whether more is done than a glossary asks for.
         """
-        if not self.searches_text or not (glossary or (protect and self.protects)):
+        if not self.searches_text or not (glossary or protect):
             return None
+        if self.only_tells and not glossary:
+            return self._looked_at
         own = self if protect else Preparation(annotates=self.annotates, searches_text=True)
         return partial(own.prepared, glossary=glossary)
+
+    def _looked_at(self, text: str) -> Prepared:
+        """A text that is read as it stands, and what its output has to hold."""
+        found = [part for part in protected(text) if _noted_kind(text, part) != DIGIT][:MOST_PARTS]
+        parts = tuple((text[part.start : part.end], part.kind) for part in found)
+        return replace(Prepared.as_it_is(text), parts=parts, only_told=True)
 
     def prepared(self, text: str, glossary: Glossary = Glossary()) -> Prepared:  # noqa: B008
         """What the model reads in place of a text without tags."""

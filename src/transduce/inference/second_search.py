@@ -60,7 +60,7 @@ def looked_after(
     loops = [place for place, one in enumerate(best) if one.repeated]
     for place, other in zip(loops, widely(pieces, loops) if loops and widely else (), strict=False):
         _replace(best, place, _without_loop(other), pieces)
-    lacks = [place for place, one in enumerate(best) if one.missing]
+    lacks = [place for place, one in enumerate(best) if one.missing and not pieces.prepared[place].only_told]
     wanted = [Wanted(place, tuple(pieces.prepared[place].must(best[place].missing))) for place in lacks]
     for place, once_more in zip(lacks, again(pieces, wanted) if wanted and again else (), strict=False):
         _replace(best, place, once_more, pieces)
@@ -89,7 +89,8 @@ def _without_loop(found: Prediction) -> Prediction:
 def _told(found: Prediction, source: str, prepared: Prepared) -> Prediction:
     restored = found.restored(source, prepared)
     missing = tuple(prepared.lacking(restored.text))
-    return replace(restored, missing=missing, repeated=looped(restored.text, source))
+    repeated = None if prepared.only_told else looped(restored.text, source)
+    return replace(restored, missing=missing, repeated=repeated)
 
 
 def _faults(prediction: Prediction) -> tuple[int, bool, bool]:
