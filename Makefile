@@ -10,7 +10,7 @@ endif
 EXTRAS ?= dev
 STAMP := $(VENV)/.installed-$(EXTRAS)
 
-.PHONY: help setup demo test test-all test-variants sanitize mutants check format figures bench bench-peers wheels
+.PHONY: help setup demo test test-all test-variants sanitize mutants check format baselines figures bench bench-peers wheels
 .PHONY: bare-install runtime-wheel docs site site-recordings screens clean
 DATA ?= ../shared/data/multi30k
 
@@ -92,6 +92,9 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+baselines: $(STAMP)
+	$(BIN)/python benchmarks/baselines.py $(NAME)
 
 figures: $(STAMP)
 	$(BIN)/python benchmarks/figures.py $(NAME)

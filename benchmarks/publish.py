@@ -115,7 +115,7 @@ def of_baseline(baseline: dict[str, Any] | None) -> dict[str, Any]:
     """The name of the baseline and its rows, apart from those of the model; nothing where there is none."""
     if baseline is None:
         return {}
-    rows = [row for name, test in baseline["tests"].items() for row in of_search(name, test["scores"], None)]
+    rows = [row for name, test in baseline["tests"].items() for row in of_test(name, test)]
     return {"baseline": {"name": baseline["name"], "scores": rows}}
 
 

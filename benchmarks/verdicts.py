@@ -8,7 +8,7 @@ from typing import Any
 
 from intervals import over_examples, over_seeds
 from markdown_table import markdown_table
-from remarks import ERROR_RATES, baseline_scores
+from remarks import ERROR_RATES, OPTIMUM, baseline_scores
 
 Record = Mapping[str, Any]
 Score = Mapping[str, Any]
@@ -51,7 +51,7 @@ def _published(record: Record, figures: Iterable[Mapping[str, Any]]) -> Mapping[
 def _row(own: Sequence[Record], published: Mapping[str, Any] | None, records: Sequence[Record]) -> list[str]:
     scores = [_chosen(record, published) for record in own]
     change = f", `{own[0]['change']}`" if own[0]["change"] else ""
-    baseline = _baseline(own[0]["recipe"], scores[0], records)
+    baseline = _baseline(own, scores[0], records)
     value = published and published.get("value")
     held_to = value if published and published.get("same", True) and value else baseline and baseline[1]
     return [
@@ -83,10 +83,17 @@ def _chosen(record: Record, published: Mapping[str, Any] | None) -> Score:
     return fit[0]
 
 
-def _baseline(recipe: str, score: Score, records: Sequence[Record]) -> tuple[str, float] | None:
-    """The name and the score of the baseline, by the same metric on the same test set."""
-    wanted, found = (score["test"], score["name"]), baseline_scores(recipe, records)
-    return next(((name, each["value"]) for name, each in found if (each["test"], each["name"]) == wanted), None)
+def _baseline(own: Sequence[Record], score: Score, records: Sequence[Record]) -> tuple[str, float] | None:
+    """The name and the score of the baseline, by the same metric on the same test set.
+
+    It is that of these trainings, or of another recipe with the same files.
+    """
+    recipe = own[0]["recipe"]
+    wanted, found = (score["test"], score["name"]), baseline_scores(recipe, own) or baseline_scores(recipe, records)
+    bounds = [(f"{OPTIMUM}, a bound", each) for each in own[0].get("baseline", {"scores": []})["scores"]]
+    return next(
+        ((name, each["value"]) for name, each in found or bounds if (each["test"], each["name"]) == wanted), None
+    )
 
 
 def _mean(scores: Sequence[Score]) -> str:

@@ -17,6 +17,7 @@ import language_tables
 import no_recipe_tables
 import plain_tables
 import verdicts
+from beside_recipe import Scale, scale_of, told
 from intervals import over_seeds
 from markdown_table import markdown_table
 from metric_headings import Metric, metric_of, numbered
@@ -62,6 +63,8 @@ budget, not which is best in the end. [Comparisons](compare.md) explains how the
 - *p* is of the difference to the first variant: a paired bootstrap over the examples of the test set and the seeds.
 - The sentences above a table are computed from its figures. Intervals in them are 95 % intervals of the mean over the
   seeds (Student's t), so three seeds give wide ones.
+- For scale stands the best score that a recipe has by the same metric on the same test set. Where trainings had less
+  than half of its tokens and reach less than 90 % of its score, a variant is said to be ahead, not to be the best.
 """
 
 
@@ -117,7 +120,7 @@ def page() -> str:
     headings = numbered(scores)
     sections = "".join(_section(recipe, records, headings) for recipe in sorted({each["recipe"] for each in records}))
     by_language = "".join(language_tables.section(each, headings) for each in languages)
-    compared = "".join(comparison_section(each, headings) for each in comparisons)
+    compared = "".join(comparison_section(each, records, headings) for each in comparisons)
     more = language_tables.HEAD + by_language if languages else ""
     more += no_recipe_tables.HEAD + no_recipe_tables.section(no_recipe, headings) if no_recipe else ""
     more += decision_tables.HEAD + decision_tables.section(decided, headings) if decided else ""
@@ -290,17 +293,26 @@ def _minutes(record: dict[str, Any]) -> str:
     return f"{own}, and {record['teachers_seconds'] / 60:.0f} for {teachers}"
 
 
-def comparison_section(record: dict[str, Any], headings: dict[Metric, str]) -> str:
+def comparison_section(record: dict[str, Any], records: list[dict[str, Any]], headings: dict[Metric, str]) -> str:
     """The table of one comparison, with the question, its answer and the published figures."""
     question, published = _asked(record["comparison"])
     shown = _shown_scores(record)
-    answers = " ".join(answer(each) for each in shown)
+    answers = " ".join(filter(None, _answers(shown, [scale_of(each, record["budget"], records) for each in shown])))
     parts = [question, answers, _compared(record, shown, headings).rstrip(), *published, _how(record)]
     return f"\n### {record['comparison']}\n\n" + "\n\n".join(part for part in parts if part) + "\n"
 
 
-def answer(score: dict[str, Any]) -> str:
-    """Which variant is best, by how much, and whether the intervals of its and the next one's mean overlap."""
+def _answers(scores: list[dict[str, Any]], scales: list[Scale | None]) -> Iterable[str]:
+    """What each test set says, beside a recipe's score; of trainings that are far from one, none is called the best."""
+    leads = "is ahead in" if any(scale and scale.undertrained for scale in scales) else "has the best"
+    for score, scale in zip(scores, scales, strict=True):
+        if found := answer(score, leads):
+            yield found
+            yield told(scale, score["digits"], score["lower_is_better"]) if scale else ""
+
+
+def answer(score: dict[str, Any], leads: str = "has the best") -> str:
+    """Which variant leads, by how much, and whether the intervals of its and the next one's mean overlap."""
     values = {name: list(each["seeds"].values()) for name, each in score["variants"].items() if each["seeds"]}
     ordered = sorted(values, key=lambda name: mean(values[name]), reverse=not score["lower_is_better"])
     if len(ordered) < 2:
@@ -308,11 +320,11 @@ def answer(score: dict[str, Any]) -> str:
     digits, label = score["digits"], f"{score['name']} on {score['test']}"
     first, second, last = ordered[0], ordered[1], ordered[-1]
     if f"{mean(values[first]):.{digits}f}" == f"{mean(values[second]):.{digits}f}":
-        return f"No variant has the best {label}: `{first}` and `{second}` both have {mean(values[first]):.{digits}f}."
+        return f"No variant {leads} {label}: `{first}` and `{second}` both have {mean(values[first]):.{digits}f}."
     gaps = [f"{_gap(values[first], values[second], digits)} {_direction(score)} `{second}`"]
     if last != second:
         gaps.append(f"{_gap(values[first], values[last], digits)} {_direction(score)} `{last}`, the last")
-    found = f"`{first}` has the best {label}, {mean(values[first]):.{digits}f}, {' and '.join(gaps)}."
+    found = f"`{first}` {leads} {label}, {mean(values[first]):.{digits}f}, {' and '.join(gaps)}."
     (low, high), (other_low, other_high) = over_seeds(values[first]), over_seeds(values[second])
     if math.isnan(low + other_low):
         return f"{found} One seed does not say how far seeds differ."

@@ -10,6 +10,7 @@
 | low-resource | of tatoeba-eng-fra: 5,000 training pairs, and 20,000 further French sentences alone |
 | couplets | lines 3 and 4, 5 and 6 of regulated poems of eight lines, which answer each other |
 | geoquery | questions and their SQL, with the names in place; the question split |
+| geoquery-entities | the same with each name as its kind, as in `what is the capital of state_name0` |
 | enja | English and Japanese; Japanese without the spaces that a segmenter put |
 | weibo | characters and their labels, without each character's place in its word |
 | gsdsimp-words | Chinese sentences as words with spaces between |
@@ -20,6 +21,7 @@ import bz2
 import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -97,12 +99,13 @@ def couplets(folder: Path) -> Parts:
     }
 
 
-def geoquery(folder: Path) -> Parts:
+def geoquery(folder: Path, named: bool = True) -> Parts:
     """The first SQL of each question, as the published figures are counted."""
     queries = json.loads(opened(folder / "geography.json.gz"))
+    fill = filled if named else lambda text, _: text
     return {
         part: [
-            (filled(each["text"], each["variables"]), filled(query["sql"][0], each["variables"]))
+            (fill(each["text"], each["variables"]), fill(query["sql"][0], each["variables"]))
             for query in queries
             for each in query["sentences"]
             if each["question-split"] == split
@@ -184,6 +187,7 @@ SETS: dict[str, tuple[str, Callable[[Path], Parts]]] = {
     "low-resource": ("tatoeba_eng_fra", low_resource),
     "couplets": ("poems_tang", couplets),
     "geoquery": ("text2sql", geoquery),
+    "geoquery-entities": ("text2sql", partial(geoquery, named=False)),
     "enja": ("small_parallel_enja", enja),
     "weibo": ("ner_weibo", weibo),
     "gsdsimp-words": ("ud_chinese_gsdsimp", gsdsimp_words),

@@ -395,3 +395,17 @@ def _table(path: Path) -> dict[str, Any]:
     import tomllib
 
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_baseline_says_each_bit_as_it_mostly_is() -> None:
+    given = recipe("repeat_copy", test={"long": {"length": 6, "repeats": 2, "examples": 7}})
+    task = task_of(given)
+    data = task.open(Path(), print)
+    baseline = task.baseline(data, print)
+    assert baseline.name == "most frequent bits"
+    usual = np.array(baseline.settings["bits"])
+    assert usual[-1] == 0  # the end of an answer is one vector of many
+    for text, (_, answer) in zip(
+        baseline.predict([each for each, _ in data.tests["long"].texts]), data.tests["long"].texts, strict=True
+    ):
+        assert np.array_equal(np.array(json.loads(text)), np.tile(usual, (len(json.loads(answer)), 1)))

@@ -59,6 +59,10 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> transduce.pipeline.pipel
     assert "rows of" in report["tests"]["own"]["likelihood"]["context"]
     assert report["data"]["train"][0]["lines"] == 400
     assert report["validation"] == {}
+    words = [line.split() for line in (folder / "test.txt").read_text().splitlines()]
+    counted = report["baseline"]["tests"]["own"]["likelihood"]
+    assert counted["tokens"] == sum(len(line) + 1 for line in words) == report["tests"]["own"]["likelihood"]["tokens"]
+    assert 1.5 < counted["perplexity"] < 3  # two choices of 3 and of 6 in seven words; all else is certain
     return transduce.load(folder / "run")
 
 

@@ -192,6 +192,8 @@ def test_training_learns_and_tells_each_task(run: Path) -> None:
     assert [each["examples"] for each in test["groups"].values()] == [40] * 3
     assert test["scores"]["error_mean"]["value"] == pytest.approx(sum(errors) / 3)
     assert test["scores"]["error_mean"]["name"] == "error, mean of 3"
+    assert report["baseline"]["name"] == "bag of n-grams"
+    assert 0 < report["baseline"]["tests"]["toy"]["scores"]["error_mean"]["value"] < 67  # a guess of three places
     losses = [event["loss"] for event in read_log(run / "log.jsonl") if event["event"] == "train"]
     assert losses[-1] < 0.8 * np.log(3)
 

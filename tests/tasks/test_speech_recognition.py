@@ -123,6 +123,8 @@ def test_it_learns_what_is_said(trained: Path, corpus: Path) -> None:
     scores = report["tests"]["held_out"]["scores"]
     assert scores["cer"]["value"] < 25, scores
     assert scores["cer"]["interval"][0] <= scores["cer"]["value"] <= scores["cer"]["interval"][1]
+    nearest = report["baseline"]["tests"]["held_out"]["scores"]["cer"]["value"]  # most texts are not in training
+    assert (report["baseline"]["name"], 5 < nearest < 60) == ("nearest recording", True)
     model = transduce.load(trained)
     rows = [line.split("\t") for line in (corpus / "test.tsv").read_text().splitlines()]
     found = model.predict([str(corpus / name) for name, _ in rows])

@@ -14,7 +14,8 @@ from transduce.recipe.recipe import load_recipe
 from transduce.tasks.protocols import Baseline
 from transduce.tasks.translation import Translation, TranslationConfig
 from transduce.training.display import Display
-from transduce.training.run import run_training
+from transduce.training.report import score_baseline
+from transduce.training.run import open_task, run_training
 from transduce.training.summary import tell_summary
 
 
@@ -76,3 +77,21 @@ def test_one_that_cannot_be_trained_does_not_cost_the_report(tiny_corpus: Path, 
     assert "baseline" not in report
     assert "Baseline left out: nothing to count" in shown
     assert "exact_match" in report["tests"]["held_out"]["scores"]  # type: ignore[index]
+
+
+def test_of_pairs_the_target_of_the_nearest_source_is_said(tiny_corpus: Path, tmp_path: Path) -> None:
+    """As they are written in the files, and with other versions of each pair among the training examples."""
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(TINY_RECIPE.replace("[data]", f'[data]\nroot = "{tiny_corpus}"'), encoding="utf-8")
+    pairs = [(tiny_corpus / f"train.{side}").read_text().splitlines() for side in ("digits", "words")]
+    own = dict(zip(*pairs, strict=True))
+    for more in ([], ["tokenizer.kind=bpe", "tokenizer.vocabulary=60", "data.bpe_dropout=0.5", "data.segmentations=3"]):
+        task, data = open_task(load_recipe(recipe, more), Display(Console(quiet=True)))
+        baseline = task.baseline(data, print)
+        assert baseline is not None
+        assert baseline.settings["examples"] == len(pairs[0])
+        assert baseline.predict is not None
+        assert baseline.predict(list(own)) == list(own.values())
+        assert score_baseline(task, data, print) is not None
+    task, data = open_task(load_recipe(recipe, ["task.baseline=false"]), Display(Console(quiet=True)))
+    assert score_baseline(task, data, print) is None

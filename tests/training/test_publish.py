@@ -139,6 +139,39 @@ SEVERAL = [84.02, 85.28, 85.56]  # mean 84.95, standard deviation 0.82: 95 % by 
 
 
 @pytest.mark.parametrize(
+    ("name", "values", "lower", "share", "reached", "undertrained"),
+    [
+        ("BLEU", [20.0, 10.0], False, 0.25, 0.5, True),
+        ("BLEU", [38.0, 10.0], False, 0.25, 0.95, False),
+        ("BLEU", [20.0, 10.0], False, 0.75, 0.5, False),
+        ("WER", [80.0, 160.0], True, 0.25, 0.5, True),
+    ],
+)
+def test_comparisons_are_told_beside_the_best_recipe(
+    name: str, values: list[float], lower: bool, share: float, reached: float, undertrained: bool
+) -> None:
+    beside = loaded("benchmarks/beside_recipe.py")
+    score = {"test": "t", "name": name, "signature": "s"}
+    worse, best = (80.0, 40.0) if lower else (30.0, 40.0)
+    records = [
+        {"recipe": "slow", "target_tokens": 8_000_000, "scores": [{**score, "value": best}]},
+        {"recipe": "quick", "target_tokens": 1_000, "scores": [{**score, "value": worse}]},
+        {
+            "recipe": "other",
+            "target_tokens": 1_000,
+            "scores": [{**score, "signature": "S", "value": 1.0 if lower else 99.0}],
+        },
+    ]
+    variants = {str(value): {"seeds": {"1": value}} for value in values}
+    compared = {**score, "lower_is_better": lower, "variants": variants}
+    scale = beside.scale_of(compared, f"{share * 8000:.0f}ktok", records)
+    assert (scale.recipe, scale.value, scale.undertrained) == ("slow", 40.0, undertrained)
+    assert (scale.share, scale.reached) == pytest.approx((share, reached))
+    assert beside.scale_of(compared, "20m", records) is None
+    assert beside.scale_of({**compared, "test": "u"}, "20ktok", records) is None
+
+
+@pytest.mark.parametrize(
     ("name", "values", "interval", "other", "wanted"),
     [
         ("accuracy", SEVERAL, None, 83.0, "at"),

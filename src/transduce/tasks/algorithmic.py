@@ -8,11 +8,12 @@ import json
 import math
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 from torch import nn
 
@@ -33,6 +34,7 @@ from transduce.tasks.base import Task
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 Range = Annotated[int, Field(ge=1)] | tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
+EXAMPLES = 1000  # of training, that a baseline counts
 READ = {"item": "associative_recall", "order": "dynamic_ngrams", "highest": "priority_sort"}
 
 
@@ -178,14 +180,24 @@ class Algorithmic(Task):
         """Bits a sequence."""
         return {"cost": cost_tally(log_probabilities)}
 
-    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
-        """For dynamic_ngrams the best estimate that there is; its cost in bits a sequence stands in the settings."""
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline:
+        """For dynamic_ngrams the best estimate that there is, its cost in bits a sequence in the settings; for others
+        each bit as it mostly is.
+        """
         if self.data.name != "dynamic_ngrams":
-            return None
+            [(store, _)] = data.corpora
+            known = np.concatenate(store.read("target", np.arange(min(len(store), EXAMPLES))))
+            usual_F = (known.mean(0) > 0.5).astype(np.float32)
+            return Baseline("most frequent bits", partial(self._usual_answers, usual_F), {"bits": usual_F.tolist()})
         costs = {name: self._best_cost(each.texts) for name, each in data.tests.items()}
         for name, cost in costs.items():
             tell(f"{name}: the Bayes optimum costs {cost:.2f} bits a sequence.")
         return Baseline("Bayes optimum", self._best_answers, {"order": self.data.order, "bits_per_sequence": costs})
+
+    def _usual_answers(self, usual_F: NDArray[np.float32], texts: Sequence[str]) -> list[str]:
+        source, target = self.columns["source"], self.columns["target"]
+        lengths = map(self.data.algorithm.answers, source.encode(texts))
+        return [target.decode(np.tile(usual_F, (length, 1))) for length in lengths]  # type: ignore[arg-type]
 
     def _best_answers(self, texts: Sequence[str]) -> list[str]:
         source, target = self.columns["source"], self.columns["target"]

@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import nn
 
@@ -21,6 +23,7 @@ from transduce.data.shards import grouped_shards, shards_of
 from transduce.data.store import Store, is_cached
 from transduce.data.tokenizers.right_to_left import RightToLeft
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
+from transduce.inference.likelihood import Likelihood
 from transduce.models.protocols import Stateful
 from transduce.objectives.next_token import CarriedNextToken, NextToken
 from transduce.objectives.protocols import Objective
@@ -29,7 +32,7 @@ from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.encoding_processes import Encoding, opened
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 
 class LanguageModellingConfig(Config):
@@ -44,6 +47,8 @@ class LanguageModellingConfig(Config):
     direction: Literal["left_to_right", "right_to_left"] = "left_to_right"
     """right_to_left: each line is learnt, and written, from its last token to its first. Outputs are shown as they are
     read, and a prompt is the end of a line."""
+    baseline: bool = True
+    """At the end, also test a model of counted n-grams, on the same files."""
 
 
 class LanguageModellingData(Config):
@@ -129,6 +134,23 @@ class LanguageModelling(TextTask):
         made_from = provenance(train, self.held_out, self.root)
         return TaskData(corpora, validation, tests, made_from, self.config.context if self.config.carry_state else None)
 
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """Counted n-grams with modified Kneser-Ney smoothing; none where lines begin with a token of their own."""
+        from transduce.inference.kneser_ney import MOST_TOKENS, ORDER, KneserNey
+
+        if not self.config.baseline or self.start != self.end:
+            return None
+        texts = [self._running_text(store) for store, _ in data.corpora]
+        tokens = np.concatenate(texts)[:MOST_TOKENS]
+        model = KneserNey.of(tokens, self.target.size, self.target.end)
+
+        def likelihood(store: Store) -> Likelihood:
+            found = model.log_probabilities(self._running_text(store))
+            return Likelihood(float(found.sum()), len(found))
+
+        name = f"{ORDER}-grams, Kneser-Ney"
+        return Baseline(name, None, {"order": ORDER, "tokens": len(tokens)}, likelihood)
+
     def objective(self, model: nn.Module, config: LossConfig | None = None) -> Objective:
         """The next token's, with the state of the row before where it is carried."""
         plain = super().objective(model, config)
@@ -154,6 +176,11 @@ class LanguageModelling(TextTask):
             limit = min(limit, self.config.context)
         limit = max(limit, len(ids) + 1)
         return Request(limit, None, ids, len(ids) + search.min_length)
+
+    @staticmethod
+    def _running_text(store: Store) -> NDArray[np.int64]:
+        """All that the rows of a store predict; each begins with what the one before ends in."""
+        return np.concatenate([row[1:] for row in store.read("target", np.arange(len(store)))]).astype(np.int64)
 
     def _encoding(self, file: TextFile, cache: Path) -> Encoding:
         context = self.config.context

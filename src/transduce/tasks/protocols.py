@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from transduce.data.batches import BatchConfig, Batches, BatchPlan
 from transduce.data.columns import Column
 from transduce.data.store import Store
 from transduce.data.stream_batches import StreamBatches
+from transduce.inference.likelihood import Likelihood
 from transduce.inference.prediction import cut_line
-
-if TYPE_CHECKING:
-    pass
 
 Tell = Callable[[str], None]  # tells the user one line
 
@@ -80,6 +78,19 @@ class TaskData:
             f"{name}: {cut_line(count, len(lengths[name]), source.room)}" for name, count in longer.items() if count
         ]
 
+    def examples(self, most: int) -> tuple[list[Any], list[Any]]:
+        """Sources and targets of the training, each example once: all, or every second, third .. so that the sources
+        have `most` positions at most.
+        """
+        stores = [store for store, _ in self.corpora[:: self.cuts]]
+        step = max(1, -(-sum(int(store.all_lengths("source").sum()) for store in stores) // most))
+        rows = [np.arange(0, len(store), step) for store in stores]
+        sources, targets = (
+            [each for store, taken in zip(stores, rows, strict=True) for each in store.read(side, taken)]
+            for side in ("source", "target")
+        )
+        return sources, targets
+
     def batches(self, config: BatchConfig, seed: int) -> BatchPlan:
         """Which examples go into which batch of a training.
 
@@ -100,10 +111,12 @@ class Baseline:
     """A simple system, trained on the same files as the model, whose test scores are shown beside the model's.
 
     name: what tables call it, such as "bag of n-grams".
-    predict: inputs to outputs, in their order, as the task's metrics take them.
+    predict: inputs to outputs, in their order, as the task's metrics take them; None: it writes nothing.
     settings: what one needs to train it again, ready for JSON.
+    likelihood: how probable all targets of a store are to it; None: it gives no probabilities.
     """
 
     name: str
-    predict: Callable[[Sequence[str]], Sequence[str]]
+    predict: Callable[[Sequence[str]], Sequence[str]] | None
     settings: dict[str, Any] = field(default_factory=dict)
+    likelihood: Callable[[Store], Likelihood] | None = None

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from transduce.core.config import Config
@@ -30,10 +32,12 @@ from transduce.data.structures.stories import (
 from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.inference.labels import LabelPredictor
 from transduce.tasks.base import AnsweredFile, LabelTask, named_files
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 if TYPE_CHECKING:
     from transduce.metrics.score import References
+
+COUNTED = 500_000  # tokens of stories, that the baseline learns from at most; each takes part in a hundred steps
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,27 @@ class QuestionAnswering(LabelTask):
 
         return TaskData([(store, 1.0)], validation, found, provenance, drawn=drawn)
 
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline:
+        """A linear classifier of the n-grams of the story and, apart from them, of the question (Weston et al. 2015,
+        section 5, but for their choice of sentences).
+        """
+        from transduce.inference.bag_of_ngrams import USUAL, fit, thinned
+
+        source, names = self.columns["source"], self.label_names
+        assert isinstance(source, Story)
+        rows, labels = self.stored_examples(store for store, _ in data.corpora)
+        taken = thinned(np.fromiter(map(len, rows), np.int64, len(rows)), COUNTED)
+        joined = [_story_and_question(rows[each], source.end) for each in taken]
+        sizes = len(names), source.tokenizer.size, source.end
+        [model] = fit(joined, labels[taken], np.ones(len(taken)), *sizes)
+
+        def answers(texts: Sequence[str]) -> list[str]:
+            asked = [_story_and_question(np.asarray(row), source.end) for row in source.encode(texts)]
+            return [names[each] for each in model.predict(asked)]
+
+        settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": USUAL}
+        return Baseline("bag of n-grams", answers, {**settings, "examples": len(taken)})
+
     def _named(self, files: Sequence[StoryFile]) -> dict[str, Any]:
         paths = list(dict.fromkeys(path for file in files for path in file.paths(self.root)))
         return {"file": ", ".join(file.file for file in files), "sha256": [fingerprint(path) for path in paths]}
@@ -219,3 +244,11 @@ class QuestionAnswering(LabelTask):
         more = f"; {unseen:,} with an answer that no training question has: they count as wrong" if unseen else ""
         tell(f"{named}{part and f', {part}'}: {len(questions):,} questions of {tasks} tasks{more}.")
         return store
+
+
+def _story_and_question(row_S: NDArray[Any], end: int) -> NDArray[np.int64]:
+    """The ids of all sentences without what stands between them, and behind one end token those of the question."""
+    ends = np.flatnonzero(row_S == end)
+    first = ends[-1] if len(ends) else 0
+    story = row_S[:first][row_S[:first] != end]
+    return np.concatenate((story, [end], row_S[first + bool(len(ends)) :])).astype(np.int64)

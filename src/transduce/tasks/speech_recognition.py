@@ -1,7 +1,7 @@
 """Speech in, what is said out."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from transduce.objectives.text import LossConfig
 from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask, named_files
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 NO_LIMIT = 1_000_000  # frames, and frames for a token
 MOST_TOKENS = 224  # that Whisper writes of 30 s; it has learned positions for twice as many
@@ -50,6 +50,8 @@ class SpeechRecognitionConfig(Config):
     """Language code of what is said, such as en."""
     metrics: tuple[str, ...] = ("cer", "wer")
     """What validation, the final tests and `evaluate` report: cer, wer, exact_match."""
+    baseline: bool = True
+    """At the end, also test what answers with the text of the nearest training recording, on the same files."""
 
 
 class SpeechData(Config):
@@ -170,6 +172,22 @@ class SpeechRecognition(TextTask):
     def read_inputs(self, path: Path) -> InputFile | None:
         """The recordings of a table or a folder, perhaps with their texts; None: the file has a name a line."""
         return read_recording_inputs(path, self.data.words)
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """What is said in the nearest recording of the training files."""
+        from transduce.inference.nearest_examples import MOST_FRAMES, NearestRecordings
+
+        if not self.config.baseline:
+            return None
+        once = replace(data, corpora=data.corpora[:: 1 + len(self.data.speeds)])
+        recordings, targets = once.examples(MOST_FRAMES)
+        model = NearestRecordings.of(recordings)
+
+        def answers(names: Sequence[str]) -> list[str]:
+            nearest = model.nearest(self.frames.encode(names))
+            return [self._written.decode(targets[each].tolist()).strip() for each in nearest]
+
+        return Baseline("nearest recording", answers, {"frames": model.frames, "examples": len(recordings)})
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""

@@ -34,7 +34,7 @@ from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.base import TextTask, named_files
 from transduce.tasks.encoding_processes import Encoding, opened
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 Corpus = tuple[PairFiles, Parts | None]  # and where its pairs belong
 
@@ -64,6 +64,8 @@ class TranslationConfig(Config):
     exact_match, length_match, rouge1, rouge2, rougeL. per is the error rate of phonemes with spaces between them; the
     word error rate of pronunciations is 100 - exact_match. length_match is the share of outputs with as many characters
     as their reference, for verse. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
+    baseline: bool = True
+    """At the end, also test what answers with the target of the nearest training source, on the same files."""
 
 
 class Translation(TextTask):
@@ -124,6 +126,20 @@ class Translation(TextTask):
         data, languages = self.data, (self.config.source, self.config.target)
         files = [*data.test.values(), *([data.validation] if data.validation else []), *data.train]
         return read_pair_inputs(path, Known(files, self.root, languages))
+
+    def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
+        """The target of the training pair whose source is the nearest."""
+        from transduce.inference.nearest_examples import MOST_TOKENS, NearestTexts
+
+        if not self.config.baseline:
+            return None
+        sources, targets = data.examples(MOST_TOKENS)
+        model = NearestTexts.of(sources, self.source.size)
+
+        def answers(texts: Sequence[str]) -> list[str]:
+            return [self.target.decode(targets[each].tolist()) for each in model.nearest(self.source.encode(texts))]
+
+        return Baseline("nearest source", answers, {"ngrams": [1, 2], "of": "tokens", "examples": len(sources)})
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""

@@ -27,7 +27,7 @@ from transduce.recipe.recipe import Recipe
 from transduce.runtime.environment import library_versions, machine, peak_memory_bytes, source_commit
 from transduce.search.dispatch import quickest
 from transduce.tasks.base import Task
-from transduce.tasks.protocols import Dataset, TaskData, Tell
+from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 from transduce.training.overlap import known_overlap
 from transduce.training.progress import Progress
 from transduce.training.run_directory import without_folders
@@ -83,7 +83,7 @@ def make_report(
         report["hold_out"] = drawn.model_dump(mode="json")
     if repeated := known_overlap(recipe, cache_folder()):
         report["in_training"] = repeated
-    baseline = _baseline(task, data, tell)  # last: its memory and time are not the training's
+    baseline = score_baseline(task, data, tell)  # last: its memory and time are not the training's
     return report | ({"baseline": baseline} if baseline else {})
 
 
@@ -131,25 +131,35 @@ def _test(recipe: Recipe, model: nn.Module, task: Task, dataset: Dataset) -> dic
     return result
 
 
-def _baseline(task: Task, data: TaskData, tell: Tell) -> dict[str, Any] | None:
+def score_baseline(task: Task, data: TaskData, tell: Tell) -> dict[str, Any] | None:
     """The test scores of the task's baseline; None where there is none, or nothing to score."""
-    tests = {name: dataset for name, dataset in data.tests.items() if dataset.texts}
     start = time.monotonic()
     try:
-        baseline = task.baseline(data, tell) if tests else None
+        baseline = task.baseline(data, tell) if data.tests else None
     except InputError as error:
         tell(f"Baseline left out: {error}")  # the model is trained, and its scores are what was asked for
         return None
     if baseline is None:
         return None
-    scores = {
-        name: task.evaluate(baseline.predict([source for source, _ in dataset.texts]), dataset.references)
-        for name, dataset in tests.items()
-    }
+    found = {name: _of_baseline(baseline, task, dataset) for name, dataset in data.tests.items()}
+    tests = {name: each for name, each in found.items() if each}
+    if not tests:
+        return None
     seconds = round(time.monotonic() - start, 2)
     tell(f"Baseline: {baseline.name}, trained on the same files and tested in {seconds:.1f} s.")
-    told = {name: {"scores": {key: score.to_dict() for key, score in each.items()}} for name, each in scores.items()}
-    return {"name": baseline.name, "settings": baseline.settings, "seconds": seconds, "tests": told}
+    return {"name": baseline.name, "settings": baseline.settings, "seconds": seconds, "tests": tests}
+
+
+def _of_baseline(baseline: Baseline, task: Task, dataset: Dataset) -> dict[str, Any]:
+    """Its likelihood of a test set, where it gives one, and the scores of what it writes."""
+    found: dict[str, Any] = {}
+    if baseline.likelihood is not None:
+        found["likelihood"] = {**baseline.likelihood(dataset.store).to_dict(), "context": baseline.name}
+    if baseline.predict is not None and dataset.texts:
+        outputs = baseline.predict([source for source, _ in dataset.texts])
+        counted = task.tallies(outputs, dataset.references, language=dataset.language)
+        found["scores"] = {name: tally.score().to_dict() for name, tally in with_means(counted, dataset.groups).items()}
+    return found
 
 
 def _training_files(data: TaskData) -> list[dict[str, Any]]:

@@ -74,9 +74,7 @@ def rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Test set, metric, value and interval; the name of a test set once. Below each, those of the baseline."""
     baseline = report.get("baseline", {"tests": {}})
     for name, test in report.get("tests", {}).items():
-        scores, likelihood = _scores(test), test["likelihood"]
-        scores.append((f"perplexity a {likelihood.get('unit', 'token')}", f"{likelihood['perplexity']:.2f}", ""))
-        yield from _named(name, scores)
+        yield from _named(name, _scores(test))
         if name in baseline["tests"]:
             yield from _named(f"{baseline['name']} (baseline)", _scores(baseline["tests"][name]))
 
@@ -87,9 +85,13 @@ def _named(name: str, scores: list[tuple[str, str, str]]) -> Iterator[tuple[str,
 
 
 def _scores(test: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Those of its outputs, and its perplexity."""
     scores = test.get("scores", {})
     names = Counter(each["name"] for each in scores.values())
-    return [_score(each, key if names[each["name"]] > 1 else "") for key, each in scores.items()]
+    found = [_score(each, key if names[each["name"]] > 1 else "") for key, each in scores.items()]
+    if likelihood := test.get("likelihood"):
+        found.append((f"perplexity a {likelihood.get('unit', 'token')}", f"{likelihood['perplexity']:.2f}", ""))
+    return found
 
 
 def _score(score: dict[str, Any], metric: str) -> tuple[str, str, str]:
