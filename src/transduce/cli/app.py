@@ -31,6 +31,8 @@ from transduce.cli.serve import serve
 from transduce.cli.shortlist import shortlist
 from transduce.cli.train import train
 from transduce.cli.translate_back import translate_back
+from transduce.runtime import spinning
+from transduce.runtime.processors import limit_threads
 from transduce.version import __version__
 
 GROUPS = {
@@ -171,6 +173,8 @@ def version(
 
 def main() -> None:
     """Run the command line. Each of our errors becomes a message and an exit code."""
+    limit_threads()
+    spinning.watch()
     gc.set_threshold(200_000)  # importing torch makes as many objects that stay, and each search for garbage is in vain
     try:
         run("transduce", app)

@@ -12,6 +12,8 @@ from pathlib import Path
 from transduce.cli.process import run
 from transduce.cli.runtime_options import PRECISION, SEARCH
 from transduce.cli.search_keys import models_and_search, refuse_texts
+from transduce.runtime import spinning
+from transduce.runtime.processors import limit_threads
 from transduce.version import __version__
 
 NAME = "transduce-runtime"
@@ -102,6 +104,8 @@ def predict(given: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
+    limit_threads()
+    spinning.watch()
     run(NAME, lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

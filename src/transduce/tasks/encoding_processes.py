@@ -12,6 +12,7 @@ import torch
 
 from transduce.core.errors import InputError
 from transduce.data.store import Store
+from transduce.runtime.processors import processors
 from transduce.runtime.workers import parallel_map
 from transduce.tasks.protocols import Tell
 
@@ -40,11 +41,6 @@ def opened(encodings: Sequence[Encoding], processes: int | None, tell: Tell) -> 
         if problems := [problem for problems in found for problem in problems]:
             raise InputError(problems)
     return [encoding.open() for encoding in encodings]
-
-
-def processors() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _problems(encoding: Encoding) -> list[str]:

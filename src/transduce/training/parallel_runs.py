@@ -6,7 +6,6 @@ than one of two threads after another.
 `python -m transduce.training.parallel_runs JOB.json`, started by `train_all`, see `transduce.runtime.child_process`.
 """
 
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from transduce.runtime import child_process
 from transduce.runtime.allocator import keep_freed_memory
 from transduce.runtime.console import make_console
 from transduce.runtime.event_log import NAME, read_log
+from transduce.runtime.processors import processors
 from transduce.training.display import Display
 from transduce.training.run import run_training
 
@@ -38,7 +38,7 @@ def train_all(plans: Mapping[Path, Recipe], at_once: int, display: Display) -> N
             run_training(plan, folder, Display(display.console))
         return
     display.tell(f"{len(plans)} trainings, {at_once} at once: {', '.join(map(str, plans))}.")
-    threads = max(1, (os.cpu_count() or 1) // min(at_once, len(plans)))
+    threads = max(1, processors() // min(at_once, len(plans)))
     waiting, going = list(plans), dict[Path, child_process.Process]()
     with display.several({plan.name: plan.training.updates for plan in plans.values()}) as show:
         try:

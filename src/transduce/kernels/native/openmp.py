@@ -29,6 +29,11 @@ def provide() -> bool:
     return _loaded is not None or sys.modules.get("torch") is not None
 
 
+def is_provided() -> bool:
+    """Whether one was loaded here."""
+    return _loaded is not None
+
+
 def set_threads(count: int) -> None:
     """How many threads kernels use that this thread calls, where torch is not there to say it."""
     if provide() and _loaded is not None:

@@ -1,0 +1,129 @@
+"""How long OpenMP's threads spin while they wait for each other: not at all while other processes need the processors.
+
+A parallel region ends when its last thread does. Threads that are done spin for some milliseconds, as waking takes
+longer than most regions. Where another process has taken the processor of the last thread, they spin in its way: with
+one busy process on two cores a training falls to a quarter of its speed. Threads that sleep at once cost a tenth on a
+quiet machine. So a thread of this process looks now and then at what others use, and changes between the two.
+
+GNU's OpenMP has no function for it. It reads GOMP_SPINCOUNT when it is loaded, and keeps the number in one place, which
+is found by its value, and written. Nothing is done where the environment says OMP_WAIT_POLICY or GOMP_SPINCOUNT, where
+the place is not found, or by a program that only imports this package.
+"""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from transduce.kernels.native import openmp
+
+VARIABLE, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
+SPINS = 300_007  # some 3 ms, GNU's own default is 300,000; a number by which the place is found
+FIRST, OFTEN = 0.05, 0.25  # seconds between two looks: in the first second, and later
+BUSY, QUIET = 0.3, 0.15  # processors that others use: threads sleep above the one, and spin again below the other
+LOOKS = 2  # that have to agree before threads spin again
+
+
+class Usage(NamedTuple):
+    """Seconds of processor time since the machine started, on the processors that this process may use.
+
+    all: of everybody, and what a hypervisor took. own: of this process. at: when.
+    """
+
+    all: float
+    own: float
+    at: float
+
+    @classmethod
+    def now(cls) -> Self | None:
+        """None where the system does not tell."""
+        try:
+            mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+            lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
+            ticks = os.sysconf("SC_CLK_TCK")
+        except (OSError, AttributeError, ValueError):
+            return None
+        rows = [line.split() for line in lines if line.startswith("cpu")]
+        # user nice system idle iowait irq softirq steal
+        used = sum(int(each) for row in rows if row[0] in mine for each in (*row[1:4], *row[6:9]))
+        return cls(used / ticks, time.process_time(), time.monotonic())
+
+    def others(self, later: Self) -> float:
+        """How many processors others used until then."""
+        return (later.all - self.all - (later.own - self.own)) / max(1e-9, later.at - self.at)
+
+
+def prepare() -> bool:
+    """To be called before OpenMP is loaded. Returns False where nothing will be done."""
+    if VARIABLE in os.environ or POLICY in os.environ or Usage.now() is None:
+        return False
+    os.environ[VARIABLE] = str(SPINS)
+    return True
+
+
+def watch() -> None:
+    """Look at what others use, in a thread, for as long as this process lives."""
+    if prepare():
+        threading.Thread(target=_watch, daemon=True, name="spinning").start()
+
+
+@dataclass
+class Contention:
+    """Whether others need the processors, by how many they used at each look; looks that say otherwise in a row."""
+
+    busy: bool = False
+    quiet_looks: int = 0
+
+    def seen(self, others: float) -> bool:
+        """One look more. Threads sleep at the first that finds others, and spin again after several without any."""
+        self.quiet_looks = self.quiet_looks + 1 if others < QUIET else 0
+        self.busy = others > BUSY or (self.busy and self.quiet_looks < LOOKS)
+        return self.busy
+
+
+def _watch() -> None:
+    before, begun = Usage.now(), time.monotonic()
+    contention, found = Contention(), None
+    while before is not None:
+        time.sleep(FIRST if time.monotonic() - begun < 1 else OFTEN)
+        after = Usage.now()
+        if after is None:
+            return
+        busy, before = contention.seen(before.others(after)), after
+        if found is None and ("torch" in sys.modules or openmp.is_provided()):
+            found = place_of_spins()
+        if found is not None:
+            found.value = 0 if busy else SPINS
+
+
+def place_of_spins() -> ctypes.c_ulonglong | None:
+    """Where the loaded library keeps the number; None if it is not loaded, or if that could be several places."""
+    found = [
+        address
+        for first, last in _written_memory()
+        for place, value in enumerate((ctypes.c_ulonglong * ((last - first) // 8)).from_address(first))
+        if value == SPINS
+        for address in [first + 8 * place]
+    ]
+    return ctypes.c_ulonglong.from_address(found[0]) if len(found) == 1 else None
+
+
+def _written_memory() -> Iterator[tuple[int, int]]:
+    """The addresses of the library's variables: its own pages that can be written, and the zeros right behind them."""
+    end = None
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        span, access, _, _, _, *name = line.split(maxsplit=5)
+        first, last = (int(each, 16) for each in span.split("-"))
+        own = bool(name) and "libgomp" in Path(name[0]).name
+        if (own or (not name and first == end)) and access.startswith("rw"):
+            yield first, last
+        end = last if own else None
