@@ -265,12 +265,45 @@ def test_the_network_is_the_papers() -> None:
             torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("jumping", ["last", "concat", "max"])
+@pytest.mark.parametrize("virtual", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_is_read_behind_the_hidden_layers(jumping: str, virtual: bool, whole: bool) -> None:
+    """Jumping knowledge, and a node more in each graph, against dense loops over the nodes of one graph."""
+    torch.manual_seed(2)
+    specs = Specs(ColumnSpec("graph" if whole else "node", 6), ColumnSpec("label", 3))
+    settings = {"layers": 3, "heads": 2, "d_head": 4, "jumping": jumping, "virtual_node": virtual, "pooling": "sum"}
+    model = GraphAttention(GraphAttentionConfig.model_validate(settings), specs).double().eval()
+    source, target = map(torch.from_numpy, EdgeReading().read(np.random.default_rng(3).integers(0, 7, (9, 2)), 7))
+    mask = torch.zeros(7, 7, dtype=torch.bool)
+    mask[target, source] = True
+    x, before, hidden = torch.randn(7, 6, dtype=torch.float64), torch.zeros(8, dtype=torch.float64), list[Tensor]()
+    graphs = Graphs(x, source, target, torch.tensor([7]), None if whole else torch.arange(7))
+    layers: Any = model.layers
+    assert len(model.virtual) == (2 if virtual else 0)
+    for place, layer in enumerate(layers):
+        x = F.elu(dense_layer(layer, x, mask))
+        hidden.append(x)
+        if place < len(model.virtual):
+            update: Any = model.virtual[place]
+            before = F.elu(update.update.weight @ torch.cat((before, x.mean(0))) + update.update.bias)
+            x = x + before
+    read = {"last": x, "concat": torch.cat(hidden, 1), "max": torch.stack(hidden).max(0).values}[jumping]
+    if whole:
+        assert model.output is not None
+        expected = model.output(read.sum(0)[None])
+    else:
+        assert model.last is not None
+        expected = dense_layer(model.last, read, mask)
+    torch.testing.assert_close(model.classify(graphs), expected)
+
+
 @pytest.mark.parametrize("pooling", ["mean", "sum", "max", "attention"])
 @pytest.mark.parametrize("score", ["additive", "dot"])
 def test_graphs_do_not_see_each_other_nor_their_numbering(pooling: str, score: str) -> None:
     torch.manual_seed(0)
     column, random_ = Graph(3, 0, degrees=2), random.Random(1)
-    settings = {"heads": 2, "d_head": 4, "residual": True, "pooling": pooling, "score": score}
+    settings = {"heads": 2, "d_head": 4, "residual": True, "pooling": pooling, "score": score, "virtual_node": True}
     config = GraphAttentionConfig.model_validate(settings)
     model = GraphAttention(config, Specs(column.spec, ColumnSpec("label", 2))).double().eval()
 

@@ -6,6 +6,11 @@
 Heads are joined in hidden layers. For labels of nodes the last layer's heads are averaged, and are the logits. For
 labels of graphs all layers are hidden ones, and what a graph's nodes say together is pooled and classified.
 
+With `jumping` the output reads the states of all hidden layers (jumping knowledge; Xu et al. 2018, section 4). With
+`virtual_node` each graph has a node more, between every two layers (Gilmer et al. 2017, section 5.2):
+
+    v <- ELU(U [v ; mean_t h_t] + c),   h_t <- h_t + v
+
 Pooling: the nodes of each graph become one vector.
 
 Shapes: N nodes, F features, B graphs or chosen nodes, H heads, D width of a head, X width of a layer's input or output,
@@ -86,6 +91,10 @@ class GraphAttentionConfig(Config):
     """Of what a node reads of its neighbors, after the projection, as in the authors' program."""
     residual: bool = False
     """Whether a layer's input, projected where widths differ, is added to its output."""
+    jumping: Literal["last", "concat", "max"] = "last"
+    """What is read behind the hidden layers: the states of the last one, or those of all, joined or their maximum."""
+    virtual_node: bool = False
+    """Whether each graph has one node more, which reads all its nodes and which they read, between every two layers."""
     penalty: float = Field(default=5e-4, ge=0)
     """Weight in the training loss of half the sum of all squared weights (L2 regularization)."""
     pooling: GraphPoolingKind = "mean"
@@ -117,6 +126,23 @@ class GraphAttentionLayer(nn.Module):
         read_NHD = self.attention(projected_NHD, projected_NHD, self.value_dropout(projected_NHD), edges)
         out_NX = (read_NHD.flatten(1) if self.joined else read_NHD.mean(1)) + self.bias_X
         return out_NX if self.skip_XX is None else out_NX + times_weight(x, self.skip_XX, rate)
+
+
+class VirtualNode(nn.Module):
+    """A node of each graph that reads all of its nodes, and that they read."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.update = nn.Linear(2 * width, width)
+
+    def forward(self, x_NX: Tensor, state_BX: Tensor | None, graphs: Graphs) -> tuple[Tensor, Tensor]:
+        """The states of the nodes, and of these nodes; state_BX: before, None = zeros."""
+        graph_N = graphs.graph_of_each()
+        sum_BX = x_NX.new_zeros(len(graphs.sizes), x_NX.shape[1]).index_add(0, graph_N, x_NX)
+        mean_BX = sum_BX / graphs.sizes[:, None]
+        before_BX = torch.zeros_like(mean_BX) if state_BX is None else state_BX
+        state_BX = F.elu(self.update(torch.cat((before_BX, mean_BX), 1)))
+        return x_NX + state_BX[graph_N], state_BX
 
 
 class PenalizedClassifier(nn.Module, ABC):
@@ -156,22 +182,31 @@ class GraphAttention(PenalizedClassifier):
             GraphAttentionLayer(config, hidden if place else width, config.heads, config.d_head, joined=True)
             for place in range(count)
         )
+        self.virtual = nn.ModuleList(VirtualNode(hidden) for _ in range(count - whole if config.virtual_node else 0))
+        self.jumping = config.jumping
+        read = hidden * count if config.jumping == "concat" else hidden
         self.last = None
         if not whole:
-            self.last = GraphAttentionLayer(
-                config, hidden if count else width, config.output_heads, labels, joined=False
-            )
-        self.pool = GraphPooling(hidden, config.pooling) if whole else None
+            self.last = GraphAttentionLayer(config, read if count else width, config.output_heads, labels, joined=False)
+        self.pool = GraphPooling(read, config.pooling) if whole else None
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(hidden, labels) if whole else None
+        self.output = nn.Linear(read, labels) if whole else None
         self.penalty = config.penalty
 
     def states(self, inputs: Graphs) -> Tensor:
-        """(N, X): of each node, what the last layer of attention says: logits of nodes, or states of graphs."""
+        """(N, X): of each node its logits, or where graphs are classified the states that `jumping` says."""
         edges = Edges.of(inputs.source, inputs.target, inputs.nodes)
         x: Tensor | SparseRows = inputs.features
-        for layer in self.layers:
-            x = F.elu(layer(x, edges))
+        hidden, state_BX = list[Tensor](), None
+        for place, layer in enumerate(self.layers):
+            hidden.append(F.elu(layer(x, edges)))
+            x = hidden[-1]
+            if place < len(self.virtual):
+                x, state_BX = self.virtual[place](x, state_BX, inputs)
+        if self.jumping == "concat" and hidden:
+            x = torch.cat(hidden, 1)
+        elif self.jumping == "max" and hidden:
+            x = torch.stack(hidden).amax(0)
         if self.last is not None:
             x = self.last(x, edges)
         assert isinstance(x, Tensor)
