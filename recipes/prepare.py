@@ -116,7 +116,7 @@ def geoquery(folder: Path, named: bool = True) -> Parts:
 
 
 def mafand(folder: Path) -> Parts:
-    """Of training in Hausa, lines 706 to 853 of the English belong two lines further down: what `transduce doctor` finds.
+    """Of training in Hausa, lines 706 to 853 of the English belong two lines further down, as `transduce doctor` finds.
 
     The two lines of Hausa before, and the two of English behind, have no partner.
     """

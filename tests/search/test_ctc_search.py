@@ -13,7 +13,9 @@ from torch import Tensor
 from random_models import sentences, translator
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
+from transduce.kernels.native import prefixes as native
 from transduce.models.protocols import Aligns
+from transduce.search import ctc
 from transduce.search.dispatch import quickest, search
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.request import Request
@@ -198,3 +200,23 @@ def test_what_is_not_a_number_is_no_logit() -> None:
 def test_a_token_outside_the_vocabulary_is_named() -> None:
     with pytest.raises(InputError, match=r"tokens \[77\] are outside the model's vocabulary of 5"):
         search(Table(1), padded([[3]]), [Request(9)], Search(method="ctc"), start=0, end=1, forbidden=[77])
+
+
+@pytest.mark.usefixtures("kernels")
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 9), st.booleans(), st.integers(1, 5))
+def test_the_kernel_finds_what_the_loops_do(seed: int, beam: int, ties: bool, count: int) -> None:
+    """Also among equally likely outputs, and where tokens are impossible."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths_B = torch.randint(1, 9, (4,), generator=generator)
+    logits_BPV = torch.randn(4, 8, 6, generator=generator)
+    logits_BPV = logits_BPV.round() if ties else logits_BPV
+    logits_BPV[torch.rand(4, 8, 6, generator=generator) < 0.1] = -math.inf
+    logits_BPV[..., BLANK] = logits_BPV[..., BLANK].clamp(min=-9)
+    normed_BPV = logits_BPV.double().log_softmax(-1)
+    value_BPK, token_BPK = normed_BPV.topk(count)
+    blank_BP = normed_BPV[..., BLANK]
+    found = native.ctc_prefixes(value_BPK, token_BPK, blank_BP, lengths_B, 6, BLANK, beam)
+    rows = zip(value_BPK.tolist(), token_BPK.tolist(), blank_BP.tolist(), lengths_B.tolist(), strict=True)
+    for outputs, (values, tokens, blanks, length) in zip(found, rows, strict=True):
+        assert outputs == ctc._beam(values[:length], tokens[:length], blanks[:length], BLANK, beam)

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from transduce.cli.coercion import coerced_late
 from transduce.cli.compare import compare
 from transduce.cli.convert import convert
 from transduce.cli.datastore import build as build_datastore
@@ -67,6 +68,10 @@ class OpensWithExample:
 class CommandHelp(OpensWithExample, TyperCommand):
     """A command, whose docstring is its help."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """With `--help`."""
+        return coerced_late(super().get_params(ctx))
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """An option that other commands have is answered with what it is called here."""
         try:
@@ -84,6 +89,10 @@ class VerbGroup(OpensWithExample, TyperGroup):
 
 class Commands(TyperGroup):
     """All commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """With `--help`."""
+        return coerced_late(super().get_params(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One section a group: each command with its first sentence, and an example under it."""

@@ -24,12 +24,14 @@ def is_document(source: Path | None, source_column: Sequence[str] | None, output
     Raises:
         InputError: it is a PDF, a picture, or another file without lines of text.
     """
-    from transduce.documents.formats import FORMATS
-
     ending = source.suffix.lower() if source else ""
-    if source is not None and ending not in (*FORMATS, *COMPRESSED):
+    if source is None or ending in OF_LINES | COMPRESSED:
+        return False
+    from transduce.documents.formats import FORMATS  # late: lines of text need none
+
+    if ending not in FORMATS:
         _refuse_foreign(source)
-    if source is None or ending not in FORMATS or ending in OF_LINES or source_column:
+    if ending not in FORMATS or source_column:
         return False
     return ending not in TABLES or (output is not None and Path(output).suffix.lower() == ending)
 

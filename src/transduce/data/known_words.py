@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Self
 
-from transduce.data.word_alignment import WORD
+from transduce.data.words import WORD
 
 BITS, HASHES = 10, 7  # for each word: one new word in 120 is taken to be known (Bloom 1970, equation 17)
 MOST = 200_000  # different words that are noted

@@ -20,9 +20,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from transduce.data.lexicon import Ints, LinkedPairs, Reals, translation_table
+from transduce.data.words import SINGLE, WORD
 
-SINGLE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # scripts without spaces
-WORD = re.compile(rf"[{SINGLE}]|[^\W\d_{SINGLE}]+")
 RARE, OFTEN = 2, 0.1  # a word is known from so many texts on; one in more than this share of them is no term
 PROBABLE = 0.1  # of t(f | e) and t(e | f), from which words are linked
 FORM = 0.02  # of t(f | e), from which f may be another form of e's translation

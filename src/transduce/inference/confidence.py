@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
 from transduce.data.tokenizers.text_ids import Tokenizer
-from transduce.data.word_alignment import SINGLE
+from transduce.data.words import SINGLE
 
 
 class HasTokens(Protocol):

@@ -15,7 +15,7 @@ from transduce.data.language_profile import LanguageProfile
 from transduce.data.protected import Protected, protected
 from transduce.data.tags import leading_tags, tags_of
 from transduce.data.tokenizers.text_ids import Tokenizer
-from transduce.data.word_alignment import WORD
+from transduce.data.words import WORD
 
 SIDES = ("source", "target")
 LOOKED_AT, CUT = 10_000, 1_000  # texts of an input whose characters are counted; that are cut into tokens

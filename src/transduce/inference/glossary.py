@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from transduce.core.errors import InputError
-from transduce.data.word_alignment import SINGLE
+from transduce.data.words import SINGLE
 
 MOST_TERMS, LONGEST = 100_000, 200  # of a glossary; characters of a term
 MOST_BYTES = 50_000_000  # of a file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.data.tokenizers.text_ids import Tokenizer
-from transduce.data.word_alignment import WORD
+from transduce.data.words import WORD
 from transduce.inference.familiarity import Unfamiliar
 from transduce.inference.memory_use import FuzzyMatch, TokenOrigin, origins_table
 from transduce.inference.preparation import Edit, Prepared, mapped

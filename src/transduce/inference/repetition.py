@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from transduce.data.word_alignment import WORD
+from transduce.data.words import WORD
 
 TIMES = 6  # in a row, from which it is told: people say a word three or four times
 COVERED = 12  # characters that the loop has at least: 1000000 is none

@@ -22,6 +22,7 @@ from torch import Tensor
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
 from transduce.data.collate import padded
+from transduce.kernels.native import prefixes as native
 from transduce.layers.ctc import ids_of, token_log_probabilities, written
 from transduce.models.protocols import Aligns
 from transduce.search.batch_request import BatchRequest
@@ -44,7 +45,12 @@ def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     places = model.align(batch.source)
     normed_BPV = places.values.log_softmax(-1, dtype=torch.float32)
     value_BPK, token_BPK = _likeliest(normed_BPV, batch, settings.beam)
-    rows = value_BPK.tolist(), token_BPK.tolist(), normed_BPV[..., batch.start].tolist(), places.lengths.tolist()
+    blank_BP = normed_BPV[..., batch.start]
+    if settings.beam > 1 and native.can_find(value_BPK):
+        size = normed_BPV.shape[-1]
+        outputs = native.ctc_prefixes(value_BPK, token_BPK, blank_BP, places.lengths, size, batch.start, settings.beam)
+        return _ranked(outputs, Padded(normed_BPV, places.lengths), batch, settings)
+    rows = value_BPK.tolist(), token_BPK.tolist(), blank_BP.tolist(), places.lengths.tolist()
     outputs = [
         _best_row(tokens[:count], batch.start)
         if settings.beam == 1

@@ -11,6 +11,7 @@
 #include "linear.h"
 #include "memory.h"
 #include "norm.h"
+#include "prefixes.h"
 #include "rotary.h"
 #include "top.h"
 
@@ -53,6 +54,7 @@ PyMethodDef functions[] = {
     method<&cross_entropy_gradient<bf16>>("cross_entropy_gradient_bfloat16"),
     method<&add_dropped<float, float>>("add_dropped_float32"),
     method<&add_dropped<bf16, float>>("add_dropped_bfloat16"),
+    method<&ctc_prefixes>("ctc_prefixes"),
     method<&decoder_step>("decoder_step"),
     method<&dropped<float, float>>("dropped_float32_float32"),
     method<&dropped<bf16, float>>("dropped_bfloat16_float32"),

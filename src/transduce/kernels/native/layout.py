@@ -39,6 +39,7 @@ FUNCTIONS = {
     "beam_search": "ppiiipppppppffffppppp",
     "cross_entropy": "ppppiif",
     "cross_entropy_gradient": "ppppiiff",
+    "ctc_prefixes": "ppppiiiiiipp",
     "decoder_step": "pppppppppiiiiiiiiiif",
     "dropped": "ppiiu",
     "encoder_pass": "ppppiiiiiiiif",
