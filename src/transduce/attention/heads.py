@@ -9,14 +9,16 @@ Shapes: B batch, T queries, S keys, D model width, H heads, G heads of keys and 
 import torch
 from torch import Tensor, nn
 
+from transduce.attention.blocked import attend_text
 from transduce.attention.cache import KeyValue
 from transduce.attention.capture import Role, Side, active_record
 from transduce.attention.interventions import active_interventions, changed
 from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Relative, Rotary
-from transduce.attention.scaled_dot_product import attend, attend_by
+from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import AttentionScore, ScaledDot
 from transduce.attention.shared_kv_cache import Attended
+from transduce.attention.sparse import Allowed, CausalPattern
 from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
 
@@ -112,16 +114,14 @@ class MultiHeadAttention(nn.Module):
         nothing_BGSE = self.query.weight.new_empty(rows, self.key_value_heads, 0, self.head_width)
         return KeyValue(nothing_BGSE, nothing_BGSE)
 
-    def forward(
-        self, x_BTD: Tensor, memory: KeyValue | Attended, allowed: Tensor | None = None, offset: int = 0
-    ) -> Tensor:
+    def forward(self, x_BTD: Tensor, memory: KeyValue | Attended, allowed: Allowed = None, offset: int = 0) -> Tensor:
         """The output of attention from x to `memory`: (B, T, D). A capture records the weights.
 
         Args:
             x_BTD: the input from which queries are made.
             memory: keys and values for each of the B rows; in prediction, also keys and values that hypotheses share,
                 with T = 1.
-            allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may.
+            allowed: bool, broadcastable to (B, H, T, S), True = may attend; None = all may; or a causal pattern.
             offset: the position of the first query.
         """
         query_BHTE = self._split(self.query(x_BTD))
@@ -140,14 +140,16 @@ class MultiHeadAttention(nn.Module):
         return self.output(read_BHTE.transpose(1, 2).flatten(2))
 
     def _attend(
-        self, query_BHTE: Tensor, memory: KeyValue, allowed: Tensor | None, offset: int, with_weights: bool
+        self, query_BHTE: Tensor, memory: KeyValue, allowed: Allowed, offset: int, with_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """The output of the heads, and the weights if they were requested or computed anyway."""
         rate = self.dropout if self.training else 0.0
         positions = self._positions_now()
         bias = positions.bias(query_BHTE, memory.length, offset) if positions is not None else None
         if self._has_a_kernel and not with_weights:
-            return attend(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
+            return attend_text(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
+        if isinstance(allowed, CausalPattern):
+            allowed = allowed.mask(query_BHTE.device)
         return self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
 
     def _attend_openly(

@@ -18,7 +18,7 @@ Shapes: B batch, H heads, T queries, S keys, E width of a head's keys, F width o
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -51,6 +51,31 @@ def causal_mask(
     position_T = torch.arange(past, past + queries, device=device)
     key_S = torch.arange(past + queries, device=device)
     return rule(pattern, stride)(position_T[:, None], key_S)[None, None]
+
+
+class CausalPattern(NamedTuple):
+    """A pattern of a text of `length` positions that is read from its beginning, in place of a mask of all pairs."""
+
+    pattern: Pattern
+    stride: int
+    length: int
+
+    def mask(self, device: torch.device) -> Tensor:
+        """(1, 1, T, T), as `causal_mask`."""
+        return causal_mask(self.pattern, self.stride, self.length, 0, device)
+
+    def rows(self, first: int, last: int, device: torch.device) -> tuple[int, Tensor]:
+        """The first key that the queries [first, last) see, and which of the keys from there on each of them sees.
+
+        The latter is (1, 1, last - first, last - key) bool.
+        """
+        low = max(0, (first // self.stride - 1) * self.stride) if self.pattern == "local" else 0
+        query_T, key_S = torch.arange(first, last, device=device), torch.arange(low, last, device=device)
+        return low, rule(self.pattern, self.stride)(query_T[:, None], key_S)[None, None]
+
+
+Allowed = Tensor | CausalPattern | None
+"""Which keys a query may see: a mask; of a long text read from its beginning, a pattern; None = all."""
 
 
 def attend_sparsely(query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int) -> Tensor:

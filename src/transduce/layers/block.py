@@ -9,6 +9,7 @@ from torch import Tensor
 
 from transduce.attention import KeyValue, MultiHeadAttention
 from transduce.attention.shared_kv_cache import DecoderCache, EncoderCache
+from transduce.attention.sparse import Allowed
 from transduce.layers.feedforward import FeedForward
 from transduce.layers.recomputation import Recomputable, recomputable
 from transduce.layers.residual import Residual
@@ -48,7 +49,7 @@ class Block(Recomputable):
     def forward(
         self,
         x_BTD: Tensor,
-        allowed: Tensor | None,
+        allowed: Allowed,
         past: KeyValue | DecoderCache | None = None,
         source: KeyValue | EncoderCache | None = None,
         source_allowed: Tensor | None = None,
@@ -58,7 +59,7 @@ class Block(Recomputable):
 
         Args:
             x_BTD: the input.
-            allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may.
+            allowed: bool, broadcastable to (B, H, T, past + T), True = may attend; None = all may; or a causal pattern.
             past: keys and values of the positions before x; None = there are none.
             source: `cross_keys_values` of the encoder's states, computed once per sentence.
             source_allowed: bool, broadcastable to (B, H, T, S), True = a real source position; None = all are.

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue, MultiHeadAttention, masks
+from transduce.attention.blocked import LONG
 from transduce.attention.capture import Role, Side
 from transduce.attention.dropout import Dropout
 from transduce.attention.interventions import active_interventions
@@ -18,7 +19,7 @@ from transduce.attention.positions import ENCODINGS, NoPositions, added_position
 from transduce.attention.relative import Relative, Rotary
 from transduce.attention.rotary_scaling import RotaryScaling
 from transduce.attention.shared_kv_cache import BeamTree, DecoderCache, EncoderCache, KeyValueStore
-from transduce.attention.sparse import Pattern, causal_mask
+from transduce.attention.sparse import Allowed, CausalPattern, Pattern, causal_mask
 from transduce.core.config import Config
 from transduce.core.errors import InputError
 from transduce.core.registry import known, resolve, suggest
@@ -252,7 +253,7 @@ class Stack(nn.Module):
         past: State | None,
         sources: Sources | None = None,
         source_allowed: Tensor | None = None,
-        allowed: Tensor | None = None,
+        allowed: Allowed = None,
         real_BT: Tensor | None = None,
     ) -> tuple[Tensor, State]:
         """The outputs (B, T, D) of T positions that follow those in `past`, and the state after them.
@@ -293,7 +294,9 @@ class Stack(nn.Module):
         if self.fused and count == 1 and (stepped := self.fused.step(self, embedded_BTD, past, sources)):
             return stepped
         sees_all = count == 1 and self.pattern == "full"
-        allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
+        allowed: Allowed = CausalPattern(self.pattern, self.stride, count)
+        if offset or count < LONG:
+            allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
