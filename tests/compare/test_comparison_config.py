@@ -64,6 +64,8 @@ def test_trainings_are_ended_by_the_budget_alone(tmp_path: Path) -> None:
     assert bought.training.patience is None
     assert bought.name == "other"
     assert bought.data.test == {}  # type: ignore[attr-defined]
+    patient = loaded(tmp_path, "[compare]\npatience = 2\n" + TWO).training("other", 4, 77)
+    assert (patient.training.patience, patient.training.updates) == (2, 77)
     timed = loaded(tmp_path, '[training]\nschedule = "constant"\n' + TWO, budget="30s").training("one", 1, None)
     assert (timed.training.minutes, timed.training.updates) == (0.5, UNLIMITED)
 

@@ -83,6 +83,9 @@ class CompareConfig(Config):
 
     budget: str = "20m"
     """Of each training: time (20m, 1.5h), target tokens (5Mtok) or operations (1e15flop)."""
+    patience: int | None = Field(default=None, ge=1)
+    """A training stops before its budget after so many validations in a row without improvement, and its best weights
+    are scored. Unset: all trainings spend their budget."""
     seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
     """Every variant is trained once with each."""
     metrics: tuple[str, ...] = ()
@@ -132,14 +135,16 @@ class ComparisonConfig:
         return {name: each.model_dump(mode="json", exclude_none=True) for name, each in found}
 
     def training(self, variant: str, seed: int, updates: int | None) -> Recipe:
-        """What is trained: the variant's recipe with its seed, ended by the budget alone; the tests come later.
+        """What is trained: the variant's recipe with its seed, ended by the budget, or the comparison's patience; the
+        tests come later.
 
         Args:
             updates: how many the budget buys; None where it is time.
         """
         recipe = self.variants[variant]
         minutes = self.budget.amount if updates is None else None
-        ends = {"seed": seed, "minutes": minutes, "updates": updates or UNLIMITED, "patience": None}
+        ends = {"seed": seed, "minutes": minutes, "updates": updates or UNLIMITED}
+        ends["patience"] = self.config.patience
         training = recipe.training.model_copy(update={**ends, "samples": 0})
         return recipe.model_copy(
             update={"name": variant, "training": training, "data": recipe.data.model_copy(update={"test": {}})}
