@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from transduce.attention import KeyValue, MultiHeadAttention, attend, capture, masks, scaled_dot_product
+from transduce.attention import KeyValue, MultiHeadAttention, capture, masks, scaled_dot_product
+from transduce.attention.blocked import attend_text
 from transduce.attention.relative import Rotary, Shaw
 from transduce.core.registry import known, resolve
 
@@ -198,8 +199,8 @@ def test_dropout_of_every_form_of_attention_leaves_the_mean() -> None:
 
 def test_what_has_no_fused_kernel_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
-    heads = "transduce.attention.heads.attend"
-    monkeypatch.setattr(heads, lambda *args: called.append("kernel") or attend(*args))
+    heads = "transduce.attention.heads.attend_text"
+    monkeypatch.setattr(heads, lambda *args: called.append("kernel") or attend_text(*args))
     x_BTD = torch.randn(1, 5, 8)
     for parts, kernel in (
         ({}, True),

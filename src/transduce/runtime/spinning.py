@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -24,7 +25,7 @@ from transduce.kernels.native import openmp
 
 VARIABLE, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 SPINS = 300_007  # some 3 ms, GNU's own default is 300,000; a number by which the place is found
-FIRST, OFTEN = 0.05, 0.25  # seconds between two looks: in the first second, and later
+FIRST, OFTEN = 0.1, 0.25  # seconds between two looks: in the first second, and later
 BUSY, QUIET = 0.3, 0.15  # processors that others use: threads sleep above the one, and spin again below the other
 LOOKS = 2  # that have to agree before threads spin again
 
@@ -86,11 +87,11 @@ class Contention:
         return self.busy
 
 
-def _watch() -> None:
-    before, begun = Usage.now(), time.monotonic()
-    contention, found = Contention(), None
-    while before is not None:
-        time.sleep(FIRST if time.monotonic() - begun < 1 else OFTEN)
+def _watch(found: ctypes.c_ulonglong | None = None, ended: threading.Event | None = None) -> None:
+    """Until `ended`. found: the place of the number; None = it is looked for, once the library is loaded."""
+    ended = ended or threading.Event()
+    before, begun, contention = Usage.now(), time.monotonic(), Contention()
+    while before is not None and not ended.wait(FIRST if time.monotonic() - begun < 1 else OFTEN):
         after = Usage.now()
         if after is None:
             return
@@ -99,6 +100,21 @@ def _watch() -> None:
             found = place_of_spins()
         if found is not None:
             found.value = 0 if busy else SPINS
+
+
+@contextmanager
+def watched(place: ctypes.c_ulonglong | None) -> Iterator[None]:
+    """Watch while the block runs, for measurements; place: of the number, None = do nothing."""
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(place, ended), daemon=True)
+    if place is not None:
+        watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if place is not None:
+            watcher.join()
 
 
 def place_of_spins() -> ctypes.c_ulonglong | None:
