@@ -83,3 +83,11 @@ def test_discounts_are_those_of_the_equation_or_the_usual_ones() -> None:
     ratio = 40 / (40 + 2 * 20)
     assert _discounts(counts) == pytest.approx((1 - 2 * ratio / 2, 2 - 3 * ratio * 12 / 20, 3 - 4 * ratio * 8 / 12))
     assert _discounts(np.array([1, 1, 5])) == (0.5, 1.0, 1.5)
+
+
+@pytest.mark.parametrize("text", [[], [1], [END], [1, END, 1, END]])
+def test_of_a_text_shorter_than_the_longest_n_grams_every_token_is_possible(text: list[int]) -> None:
+    model = KneserNey.of(text, SIZE, END)
+    after = [model.log_probabilities([1, token])[-1] for token in range(SIZE)]
+    assert np.isfinite(after).all()
+    assert np.exp(after).sum() == pytest.approx(1.0)

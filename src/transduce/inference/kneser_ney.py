@@ -59,7 +59,8 @@ class KneserNey:
         behind_N = _behind(text_N, end)
         seen = [_Seen(np.arange(vocabulary), np.bincount(text_N[1:], minlength=vocabulary), text_N, np.empty(0, int))]
         for length in range(1, order):
-            seen.append(_one_longer(seen[-1], text_N, np.flatnonzero(behind_N >= length), vocabulary))
+            if len(there_M := np.flatnonzero(behind_N >= length)):  # no line may be so long
+                seen.append(_one_longer(seen[-1], text_N, there_M, vocabulary))
         counts = [_different_before(one, longer) for one, longer in pairwise(seen)] + [seen[-1].count_K]
         parents = [np.zeros(vocabulary, np.int64)] + [each.key_K // vocabulary for each in seen[1:]]
         sizes = [1] + [len(each.key_K) for each in seen]
@@ -133,4 +134,4 @@ def _discounts(count_K: Ids) -> tuple[float, float, float]:
         return USUAL
     ratio = one / (one + 2 * two)
     found = 1 - 2 * ratio * two / one, 2 - 3 * ratio * three / two, 3 - 4 * ratio * four / three
-    return found if all(0 <= each <= most for each, most in zip(found, (1, 2, 3), strict=True)) else USUAL
+    return found if all(0 < each <= most for each, most in zip(found, (1, 2, 3), strict=True)) else USUAL
