@@ -22,7 +22,7 @@ from transduce.inference.bag_of_ngrams import Bags, Ids, bags, ngrams
 AT_ONCE = 2**24  # numbers of a dense matrix (F, Q)
 MOST_TOKENS = 2_000_000  # of training texts: of more, every second text is taken, or every third ..
 FRAMES = 32  # L
-MOST_FRAMES = 10_000_000  # of training recordings, 28 hours
+MOST_FRAMES = 2_000_000  # of training recordings, five and a half hours
 
 
 @dataclass(frozen=True, eq=False)

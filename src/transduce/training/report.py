@@ -136,12 +136,12 @@ def score_baseline(task: Task, data: TaskData, tell: Tell) -> dict[str, Any] | N
     start = time.monotonic()
     try:
         baseline = task.baseline(data, tell) if data.tests else None
+        if baseline is None:
+            return None
+        found = {name: _of_baseline(baseline, task, dataset) for name, dataset in data.tests.items()}
     except InputError as error:
         tell(f"Baseline left out: {error}")  # the model is trained, and its scores are what was asked for
         return None
-    if baseline is None:
-        return None
-    found = {name: _of_baseline(baseline, task, dataset) for name, dataset in data.tests.items()}
     tests = {name: each for name, each in found.items() if each}
     if not tests:
         return None
