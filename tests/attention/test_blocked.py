@@ -98,6 +98,18 @@ def test_dropout_is_the_same_in_the_backward_pass(pattern: Any) -> None:
         assert float((found[place] * along).sum()) == pytest.approx(derivative(output, part, along), rel=1e-5)
 
 
+def test_both_passes_have_one_precision() -> None:
+    """Of numbers in fp32, where products are computed in bf16."""
+    parts = [each.detach().float().requires_grad_() for each in text()]
+    with torch.autocast("cpu", torch.bfloat16):
+        got = in_blocks(*parts, CausalPattern("full", 3, 17), 0.0)
+        expected, _ = attend_with_weights(*parts, causal_mask("full", 3, 17))
+    assert got.dtype is expected.dtype is torch.bfloat16
+    ours, theirs = (torch.autograd.grad(each.float().square().sum(), parts) for each in (got, expected))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.05, atol=0.05)
+
+
 def test_dropout_keeps_the_mean() -> None:
     parts = text(length=9)
     torch.manual_seed(0)

@@ -53,6 +53,7 @@ class _InBlocks(torch.autograd.Function):
         ctx.save_for_backward(query, key, value)
         ctx.allowed, ctx.rate = allowed, rate
         ctx.random = torch.get_rng_state() if rate else None
+        ctx.precision = torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu")
         blocks = _blocks(query.shape[2], key.shape[2], allowed, query.device)
         return torch.cat([_block(query, key, value, block, rate) for block in blocks], 2)
 
@@ -63,7 +64,8 @@ class _InBlocks(torch.autograd.Function):
         dquery = torch.empty_like(query)
         sums = torch.promote_types(key.dtype, torch.float32)
         dkey, dvalue = torch.zeros(key.shape, dtype=sums), torch.zeros(value.shape, dtype=sums)
-        with _random_numbers(ctx.random):
+        dtype, mixed = ctx.precision
+        with _random_numbers(ctx.random), torch.autocast("cpu", dtype, enabled=mixed):
             for block in _blocks(query.shape[2], key.shape[2], ctx.allowed, query.device):
                 first, last, low, high, mask = block
                 parts = query[:, :, first:last], key[:, :, low:high], value[:, :, low:high]
