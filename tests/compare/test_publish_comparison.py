@@ -92,7 +92,7 @@ def test_the_section_has_question_answer_table_and_published_figures(finished: P
     record = loaded("benchmarks/publish_comparison.py").recorded(finished, "abc123")
     [score] = record["scores"]
     headings = {(score["name"], score["signature"]): "perplexity (7)"}
-    section = page.comparison_section(record, headings)
+    section = page.comparison_section(record, [], headings)
     assert section.startswith("\n### widths\n\nIs wide better\nthan narrow?\n\n`")
     assert "\n\nPublished perplexity: 3.\n" in section
     assert "a command" not in section
@@ -104,4 +104,4 @@ def test_the_section_has_question_answer_table_and_published_figures(finished: P
     assert "commit `abc123`" in section
     record["variants"]["wide"]["trainings"][1] = {"seed": 2, "failed": "The loss is no number any more."}
     del score["variants"]["wide"]["seeds"]["2"]
-    assert f"| {one:.2f}, failed | " in page.comparison_section(record, headings)
+    assert f"| {one:.2f}, failed | " in page.comparison_section(record, [], headings)
