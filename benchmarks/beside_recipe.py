@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from transduce.compare.config import parse_budget
+
 SHORT = 0.5  # of the recipe's target tokens
 CLOSE = 0.9  # of its score
 
@@ -32,7 +34,8 @@ def scale_of(score: Mapping[str, Any], budget: str, records: Iterable[Mapping[st
         score: of a comparison, with the seeds of each variant.
         budget: as its recipe says it, such as 200ktok.
     """
-    if not budget.endswith("ktok"):
+    spent = parse_budget(budget)
+    if spent.unit != "tokens":
         return None
     sign = -1 if score["lower_is_better"] else 1
     found = [
@@ -48,9 +51,9 @@ def scale_of(score: Mapping[str, Any], budget: str, records: Iterable[Mapping[st
     value, best = sign * value, min(means) if score["lower_is_better"] else max(means)
     if value <= 0 or best <= 0:
         return None
-    tokens, trained = record["target_tokens"], 1000 * int(budget.removesuffix("ktok"))
+    tokens = record["target_tokens"]
     reached = value / best if score["lower_is_better"] else best / value
-    return Scale(record["recipe"], value, tokens, trained / tokens, reached)
+    return Scale(record["recipe"], value, tokens, spent.amount / tokens, reached)
 
 
 def told(scale: Scale, digits: int, lower_is_better: bool) -> str:

@@ -30,6 +30,10 @@ def text(groups: int = 2, length: int = 17) -> tuple[Tensor, Tensor, Tensor]:
     return drawn(2, 4, length, 3), drawn(2, groups, length, 3, seed=2), drawn(2, groups, length, 6, seed=3)
 
 
+def causal(pattern: Any, stride: int, length: int) -> CausalPattern:
+    return CausalPattern(pattern, stride, length, torch.device("cpu"))
+
+
 def in_blocks(*given: Any) -> Tensor:
     found: Tensor = blocked._InBlocks.apply(*given)  # type: ignore[no-untyped-call]
     return found
@@ -40,7 +44,7 @@ def in_blocks(*given: Any) -> Tensor:
 def test_a_pattern_is_its_mask(pattern: Any, groups: int) -> None:
     parts = text(groups)
     expected, _ = attend_with_weights(*parts, causal_mask(pattern, 3, 17))
-    got = in_blocks(*parts, CausalPattern(pattern, 3, 17), 0.0)
+    got = in_blocks(*parts, causal(pattern, 3, 17), 0.0)
     torch.testing.assert_close(got, expected)
     weights = drawn(*got.shape, seed=4).detach()
     ours, theirs = (torch.autograd.grad((each * weights).sum(), parts) for each in (got, expected))
@@ -60,10 +64,7 @@ def test_masks_are_cut_into_blocks(shape: tuple[int, ...] | None) -> None:
 
 def test_a_window_looks_at_no_key_outside_it() -> None:
     """So its cost grows as the length does."""
-    seen = [
-        high - low
-        for _, _, low, high, _ in blocked._blocks(400, 400, CausalPattern("local", 4, 400), torch.device("cpu"))
-    ]
+    seen = [high - low for _, _, low, high, _ in blocked._blocks(400, 400, causal("local", 4, 400))]
     assert max(seen) <= blocked.QUERIES + 2 * 4
     assert len(seen) == 400 / blocked.QUERIES
 
@@ -85,10 +86,10 @@ def test_dropout_is_the_same_in_the_backward_pass(pattern: Any) -> None:
 
     def output() -> Tensor:
         torch.manual_seed(11)
-        return (in_blocks(*parts, CausalPattern(pattern, 3, 17), 0.4) * weights).sum()
+        return (in_blocks(*parts, causal(pattern, 3, 17), 0.4) * weights).sum()
 
     loss = output()
-    assert not torch.isclose(loss, (in_blocks(*parts, CausalPattern(pattern, 3, 17), 0.0) * weights).sum())
+    assert not torch.isclose(loss, (in_blocks(*parts, causal(pattern, 3, 17), 0.0) * weights).sum())
     torch.manual_seed(5)  # what was drawn in between changes nothing
     before = torch.get_rng_state()
     found = torch.autograd.grad(loss, parts)
@@ -102,7 +103,7 @@ def test_both_passes_have_one_precision() -> None:
     """Of numbers in fp32, where products are computed in bf16."""
     parts = [each.detach().float().requires_grad_() for each in text()]
     with torch.autocast("cpu", torch.bfloat16):
-        got = in_blocks(*parts, CausalPattern("full", 3, 17), 0.0)
+        got = in_blocks(*parts, causal("full", 3, 17), 0.0)
         expected, _ = attend_with_weights(*parts, causal_mask("full", 3, 17))
     assert got.dtype is expected.dtype is torch.bfloat16
     ours, theirs = (torch.autograd.grad(each.float().square().sum(), parts) for each in (got, expected))
@@ -113,7 +114,7 @@ def test_both_passes_have_one_precision() -> None:
 def test_dropout_keeps_the_mean() -> None:
     parts = text(length=9)
     torch.manual_seed(0)
-    drawn_often = torch.stack([attend_text(*parts, CausalPattern("full", 2, 9), 0.25).detach() for _ in range(3000)])
+    drawn_often = torch.stack([attend_text(*parts, causal("full", 2, 9), 0.25).detach() for _ in range(3000)])
     expected, _ = attend_with_weights(*parts, causal_mask("full", 2, 9))
     error = drawn_often.std(0) / 3000**0.5
     assert ((drawn_often.mean(0) - expected).abs() < 5 * error + 1e-9).all()

@@ -6,7 +6,8 @@ from slow_attention import slow_attention
 from torch import Tensor
 
 from transduce.attention import MultiHeadAttention, masks
-from transduce.attention.sparse import Pattern, attend_sparsely, causal_mask, flex_attend
+from transduce.attention.blocked import attend_sparsely
+from transduce.attention.sparse import Pattern, causal_mask, flex_attend
 
 PATTERNS: list[Pattern] = ["full", "local", "strided", "fixed"]
 SPARSE = PATTERNS[1:]

@@ -10,15 +10,22 @@ queries of a block.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.random import fork_rng
 
 from transduce.attention.scaled_dot_product import attend, attend_with_weights
-from transduce.attention.sparse import Allowed, CausalPattern
+from transduce.attention.sparse import (
+    Allowed,
+    CausalPattern,
+    Pattern,
+    compiled_flex_attention,
+    flex_attend,
+    mask_of,
+)
 
 LONG = 1024  # keys from which texts are read in blocks
 QUERIES = 128  # N
@@ -37,79 +44,81 @@ def attend_text(
     Args:
         allowed: as there; or the causal pattern of a text that is read from its beginning.
     """
-    causal = isinstance(allowed, CausalPattern)
-    window = causal and allowed.pattern == "local"  # type: ignore[union-attr]
-    in_blocks = (dropout_rate and key_BGSE.shape[2] >= LONG) or window
+    pattern = allowed if isinstance(allowed, CausalPattern) else None
+    in_blocks = (dropout_rate and key_BGSE.shape[2] >= LONG) or (pattern and pattern.pattern == "local")
     if in_blocks and bias is None and query_BHTE.device.type == "cpu":
         found: Tensor = _InBlocks.apply(query_BHTE, key_BGSE, value_BGSF, allowed, dropout_rate)  # type: ignore[no-untyped-call]
         return found
-    mask = allowed.mask(query_BHTE.device) if isinstance(allowed, CausalPattern) else allowed
-    return attend(query_BHTE, key_BGSE, value_BGSF, mask, dropout_rate, bias)
+    return attend(query_BHTE, key_BGSE, value_BGSF, mask_of(allowed), dropout_rate, bias)
+
+
+def attend_sparsely(query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int) -> Tensor:
+    """Sparse causal self-attention (B, H, T, F), equal to `attend` with `causal_mask` up to rounding.
+
+    On CUDA it uses compiled FlexAttention (Dong et al. 2024), which skips completely masked blocks and never holds T x
+    T scores. On other devices it is `attend_text`, because FlexAttention has no gradient on CPUs.
+    """
+    if query_BHTE.device.type == "cuda":
+        return flex_attend(query_BHTE, key_BHTE, value_BHTF, pattern, stride, compiled_flex_attention())
+    allowed = CausalPattern(pattern, stride, query_BHTE.shape[2], query_BHTE.device)
+    return attend_text(query_BHTE, key_BHTE, value_BHTF, allowed)
+
+
+class _Block(NamedTuple):
+    """Queries [first, last), the keys [low, high) that they see, and which of these see which; None = all see all."""
+
+    first: int
+    last: int
+    low: int
+    high: int
+    mask: Tensor | None
+
+    def of(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The parts that take part."""
+        keys = slice(self.low, self.high)
+        return query[:, :, self.first : self.last], key[:, :, keys], value[:, :, keys]
 
 
 class _InBlocks(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, allowed: Allowed, rate: float) -> Tensor:
         ctx.save_for_backward(query, key, value)
-        ctx.allowed, ctx.rate = allowed, rate
-        ctx.random = torch.get_rng_state() if rate else None
+        ctx.allowed, ctx.rate, ctx.random = allowed, rate, torch.get_rng_state() if rate else None
         ctx.precision = torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu")
-        blocks = _blocks(query.shape[2], key.shape[2], allowed, query.device)
-        return torch.cat([_block(query, key, value, block, rate) for block in blocks], 2)
+        blocks = _blocks(query.shape[2], key.shape[2], allowed)
+        outputs = [attend_with_weights(*each.of(query, key, value), each.mask, rate)[0] for each in blocks]
+        return torch.cat(outputs, 2)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient_BHTF: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value = ctx.saved_tensors
+        dtype, mixed = ctx.precision
         dquery = torch.empty_like(query)
         sums = torch.promote_types(key.dtype, torch.float32)
         dkey, dvalue = torch.zeros(key.shape, dtype=sums), torch.zeros(value.shape, dtype=sums)
-        dtype, mixed = ctx.precision
-        with _random_numbers(ctx.random), torch.autocast("cpu", dtype, enabled=mixed):
-            for block in _blocks(query.shape[2], key.shape[2], ctx.allowed, query.device):
-                first, last, low, high, mask = block
-                parts = query[:, :, first:last], key[:, :, low:high], value[:, :, low:high]
-                queries, keys, values = (each.detach().requires_grad_() for each in parts)
+        with fork_rng(devices=[], enabled=ctx.random is not None), torch.autocast("cpu", dtype, enabled=mixed):
+            if ctx.random is not None:
+                torch.set_rng_state(ctx.random)  # so that dropout draws the same once more
+            for block in _blocks(query.shape[2], key.shape[2], ctx.allowed):
+                queries, keys, values = (each.detach().requires_grad_() for each in block.of(query, key, value))
+                parts = queries, keys, values
                 with torch.enable_grad():
-                    output, _ = attend_with_weights(queries, keys, values, mask, ctx.rate)
-                of_block = gradient_BHTF[:, :, first:last]
-                dquery[:, :, first:last], dkeys, dvalues = torch.autograd.grad(
-                    output, (queries, keys, values), of_block
-                )
-                dkey[:, :, low:high] += dkeys
-                dvalue[:, :, low:high] += dvalues
+                    output, _ = attend_with_weights(*parts, block.mask, ctx.rate)
+                found = torch.autograd.grad(output, parts, gradient_BHTF[:, :, block.first : block.last])
+                of_query, of_key, of_value = block.of(dquery, dkey, dvalue)
+                of_query.copy_(found[0])
+                of_key += found[1]
+                of_value += found[2]
         return dquery, dkey.to(key.dtype), dvalue.to(value.dtype), None, None
 
 
-Block = tuple[int, int, int, int, Tensor | None]  # queries from, to; keys from, to; which of these may see which
-
-
-def _blocks(queries: int, keys: int, allowed: Allowed, device: torch.device) -> Iterator[Block]:
+def _blocks(queries: int, keys: int, allowed: Allowed) -> Iterator[_Block]:
     for first in range(0, queries, QUERIES):
         last = min(first + QUERIES, queries)
         if isinstance(allowed, CausalPattern):
-            low, mask = allowed.rows(first, last, device)
-            yield first, last, low, last, mask
+            low, mask = allowed.rows(first, last)
+            yield _Block(first, last, low, last, mask)
         else:
-            one_for_all = allowed is None or allowed.shape[2] == 1
-            yield first, last, 0, keys, allowed if one_for_all else allowed[:, :, first:last]  # type: ignore[index]
-
-
-def _block(query: Tensor, key: Tensor, value: Tensor, block: Block, rate: float) -> Tensor:
-    """The output (B, H, N, F) of a block."""
-    first, last, low, high, mask = block
-    return attend_with_weights(query[:, :, first:last], key[:, :, low:high], value[:, :, low:high], mask, rate)[0]
-
-
-@contextmanager
-def _random_numbers(state: Tensor | None) -> Iterator[None]:
-    """Draw again what was drawn from this state on, and then go on as before."""
-    if state is None:
-        yield
-        return
-    now = torch.get_rng_state()
-    torch.set_rng_state(state)
-    try:
-        yield
-    finally:
-        torch.set_rng_state(now)
+            cut = allowed is not None and allowed.shape[2] > 1
+            yield _Block(first, last, 0, keys, allowed[:, :, first:last] if cut and allowed is not None else allowed)

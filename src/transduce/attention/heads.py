@@ -18,7 +18,7 @@ from transduce.attention.relative import Relative, Rotary
 from transduce.attention.scaled_dot_product import attend_by
 from transduce.attention.scores import AttentionScore, ScaledDot
 from transduce.attention.shared_kv_cache import Attended
-from transduce.attention.sparse import Allowed, CausalPattern
+from transduce.attention.sparse import Allowed, mask_of
 from transduce.core.registry import resolve
 from transduce.kernels.matmul import Linear
 
@@ -148,9 +148,7 @@ class MultiHeadAttention(nn.Module):
         bias = positions.bias(query_BHTE, memory.length, offset) if positions is not None else None
         if self._has_a_kernel and not with_weights:
             return attend_text(query_BHTE, memory.key, memory.value, allowed, rate, bias), None
-        if isinstance(allowed, CausalPattern):
-            allowed = allowed.mask(query_BHTE.device)
-        return self._attend_openly(query_BHTE, memory, allowed, rate, bias, offset)
+        return self._attend_openly(query_BHTE, memory, mask_of(allowed), rate, bias, offset)
 
     def _attend_openly(
         self,

@@ -17,13 +17,12 @@ Shapes: B batch, H heads, T queries, S keys, E width of a head's keys, F width o
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
-
-from transduce.attention.scaled_dot_product import attend
 
 Pattern = Literal["full", "local", "strided", "fixed"]
 Rule = Callable[[Tensor, Tensor], Tensor]
@@ -53,24 +52,27 @@ def causal_mask(
     return rule(pattern, stride)(position_T[:, None], key_S)[None, None]
 
 
-class CausalPattern(NamedTuple):
+@dataclass(frozen=True)
+class CausalPattern:
     """A pattern of a text of `length` positions that is read from its beginning, in place of a mask of all pairs."""
 
     pattern: Pattern
     stride: int
     length: int
+    device: torch.device
 
-    def mask(self, device: torch.device) -> Tensor:
-        """(1, 1, T, T), as `causal_mask`."""
-        return causal_mask(self.pattern, self.stride, self.length, 0, device)
+    @cached_property
+    def mask(self) -> Tensor:
+        """(1, 1, T, T), as `causal_mask`, for attention that needs it: one for all layers."""
+        return causal_mask(self.pattern, self.stride, self.length, 0, self.device)
 
-    def rows(self, first: int, last: int, device: torch.device) -> tuple[int, Tensor]:
+    def rows(self, first: int, last: int) -> tuple[int, Tensor]:
         """The first key that the queries [first, last) see, and which of the keys from there on each of them sees.
 
         The latter is (1, 1, last - first, last - key) bool.
         """
         low = max(0, (first // self.stride - 1) * self.stride) if self.pattern == "local" else 0
-        query_T, key_S = torch.arange(first, last, device=device), torch.arange(low, last, device=device)
+        query_T, key_S = torch.arange(first, last, device=self.device), torch.arange(low, last, device=self.device)
         return low, rule(self.pattern, self.stride)(query_T[:, None], key_S)[None, None]
 
 
@@ -78,22 +80,15 @@ Allowed = Tensor | CausalPattern | None
 """Which keys a query may see: a mask; of a long text read from its beginning, a pattern; None = all."""
 
 
-def attend_sparsely(query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int) -> Tensor:
-    """Sparse causal self-attention (B, H, T, F), equal to `attend` with `causal_mask` up to rounding.
-
-    On CUDA it uses compiled FlexAttention (Dong et al. 2024), which skips completely masked blocks and never holds T x
-    T scores. On other devices it uses the mask, because FlexAttention has no gradient on CPUs.
-    """
-    length = query_BHTE.shape[2]
-    if query_BHTE.device.type != "cuda":
-        return attend(query_BHTE, key_BHTE, value_BHTF, causal_mask(pattern, stride, length, 0, query_BHTE.device))
-    return flex_attend(query_BHTE, key_BHTE, value_BHTF, pattern, stride, _compiled())
+def mask_of(allowed: Allowed) -> Tensor | None:
+    """A mask as it is, and that of a pattern."""
+    return allowed.mask if isinstance(allowed, CausalPattern) else allowed
 
 
 def flex_attend(
     query_BHTE: Tensor, key_BHTE: Tensor, value_BHTF: Tensor, pattern: Pattern, stride: int, kernel: Any = None
 ) -> Tensor:
-    """`attend_sparsely` by FlexAttention on any device.
+    """`transduce.attention.blocked.attend_sparsely` by FlexAttention on any device.
 
     Args:
         query_BHTE: the queries.
@@ -110,7 +105,7 @@ def flex_attend(
 
 
 @cache
-def _compiled() -> Any:
+def compiled_flex_attention() -> Any:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention)

@@ -135,17 +135,17 @@ class ComparisonConfig:
         return {name: each.model_dump(mode="json", exclude_none=True) for name, each in found}
 
     def training(self, variant: str, seed: int, updates: int | None) -> Recipe:
-        """What is trained: the variant's recipe with its seed, ended by the budget, or the comparison's patience; the
-        tests come later.
+        """What is trained: the variant's recipe with its seed, ended by the budget or by the comparison's patience.
+
+        The tests come later.
 
         Args:
             updates: how many the budget buys; None where it is time.
         """
         recipe = self.variants[variant]
         minutes = self.budget.amount if updates is None else None
-        ends = {"seed": seed, "minutes": minutes, "updates": updates or UNLIMITED}
-        ends["patience"] = self.config.patience
-        training = recipe.training.model_copy(update={**ends, "samples": 0})
+        ends = {"minutes": minutes, "updates": updates or UNLIMITED, "patience": self.config.patience}
+        training = recipe.training.model_copy(update={**ends, "seed": seed, "samples": 0})
         return recipe.model_copy(
             update={"name": variant, "training": training, "data": recipe.data.model_copy(update={"test": {}})}
         )

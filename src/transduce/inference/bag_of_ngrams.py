@@ -124,9 +124,9 @@ def bags(found: Codes, codes_F: Ids, count: int) -> Bags:
     return Bags(place_K[known_K], starts.astype(np.int64))
 
 
-def thinned(lengths: NDArray[Any], most: int = MOST_TOKENS) -> Ids:
-    """Which of many texts are taken, so that they have `most` tokens: all, or every second, or third .."""
-    step = max(1, -(-int(lengths.sum()) // most))
+def thinned(lengths: NDArray[Any]) -> Ids:
+    """Which of many texts are taken, so that they have `MOST_TOKENS` at most: all, or every second, or third .."""
+    step = max(1, -(-int(lengths.sum()) // MOST_TOKENS))
     return np.arange(0, len(lengths), step)
 
 

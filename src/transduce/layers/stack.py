@@ -293,10 +293,11 @@ class Stack(nn.Module):
         count, offset = embedded_BTD.shape[1], past[0].length if past else 0
         if self.fused and count == 1 and (stepped := self.fused.step(self, embedded_BTD, past, sources)):
             return stepped
-        sees_all = count == 1 and self.pattern == "full"
-        allowed: Allowed = CausalPattern(self.pattern, self.stride, count)
-        if offset or count < LONG:
-            allowed = None if sees_all else causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
+        allowed: Allowed = None
+        if not offset and count >= LONG:
+            allowed = CausalPattern(self.pattern, self.stride, count, embedded_BTD.device)
+        elif count > 1 or self.pattern != "full":
+            allowed = causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:

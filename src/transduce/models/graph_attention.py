@@ -133,16 +133,15 @@ class VirtualNode(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
+        self.mean = GraphPooling(width, "mean")
         self.update = nn.Linear(2 * width, width)
 
     def forward(self, x_NX: Tensor, state_BX: Tensor | None, graphs: Graphs) -> tuple[Tensor, Tensor]:
         """The states of the nodes, and of these nodes; state_BX: before, None = zeros."""
-        graph_N = graphs.graph_of_each()
-        sum_BX = x_NX.new_zeros(len(graphs.sizes), x_NX.shape[1]).index_add(0, graph_N, x_NX)
-        mean_BX = sum_BX / graphs.sizes[:, None]
+        mean_BX = self.mean(x_NX, graphs)
         before_BX = torch.zeros_like(mean_BX) if state_BX is None else state_BX
         state_BX = F.elu(self.update(torch.cat((before_BX, mean_BX), 1)))
-        return x_NX + state_BX[graph_N], state_BX
+        return x_NX + state_BX[graphs.graph_of_each()], state_BX
 
 
 class PenalizedClassifier(nn.Module, ABC):

@@ -4,8 +4,9 @@ import math
 import os
 from pathlib import Path
 
+from transduce.runtime.control_groups import GROUPS, OWN, own_groups
+
 VARIABLE = "OMP_NUM_THREADS"
-GROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def processors() -> int:
@@ -19,19 +20,15 @@ def limit_threads() -> None:
 
     What the environment says stays. They see by themselves what `taskset` leaves.
     """
-    if processors() < (os.cpu_count() or 1) and math.isfinite(quota()):
+    if quota() < (os.cpu_count() or 1):
         os.environ.setdefault(VARIABLE, str(processors()))
 
 
 def quota(groups: Path = GROUPS, own: Path = OWN) -> float:
     """Processors that the control groups of this process allow, of versions 1 and 2; infinite without a limit."""
-    try:
-        lines = [line.split(":", 2) for line in own.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError):
-        return math.inf
     found = [math.inf]
-    for _, controllers, path in lines:
-        inside = [Path(path.lstrip("/")), *Path(path.lstrip("/")).parents]
+    for controllers, group in own_groups(own).items():
+        inside = [group, *group.parents]
         if not controllers:
             found += [_of_version_2(groups / each) for each in inside]
         elif "cpu" in controllers.split(","):

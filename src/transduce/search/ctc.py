@@ -45,19 +45,23 @@ def search(batch: BatchRequest, settings: Search) -> list[list[Hypothesis]]:
     places = model.align(batch.source)
     normed_BPV = places.values.log_softmax(-1, dtype=torch.float32)
     value_BPK, token_BPK = _likeliest(normed_BPV, batch, settings.beam)
-    blank_BP = normed_BPV[..., batch.start]
-    if settings.beam > 1 and native.can_find(value_BPK):
-        size = normed_BPV.shape[-1]
-        outputs = native.ctc_prefixes(value_BPK, token_BPK, blank_BP, places.lengths, size, batch.start, settings.beam)
-        return _ranked(outputs, Padded(normed_BPV, places.lengths), batch, settings)
-    rows = value_BPK.tolist(), token_BPK.tolist(), blank_BP.tolist(), places.lengths.tolist()
-    outputs = [
-        _best_row(tokens[:count], batch.start)
-        if settings.beam == 1
-        else _beam(values[:count], tokens[:count], blanks[:count], batch.start, settings.beam)
+    normed = Padded(normed_BPV, places.lengths)
+    return _ranked(_outputs(value_BPK, token_BPK, normed, batch.start, settings.beam), normed, batch, settings)
+
+
+def _outputs(value_BPK: Tensor, token_BPK: Tensor, normed: Padded, blank: int, beam: int) -> list[list[Output]]:
+    """Of each row: the best path, or at most `beam` outputs."""
+    blank_BP = normed.values[..., blank]
+    if beam > 1 and native.can_find(value_BPK):
+        size = normed.values.shape[-1]
+        return native.ctc_prefixes(value_BPK, token_BPK, blank_BP, normed.lengths, size, blank, beam)
+    rows = value_BPK.tolist(), token_BPK.tolist(), blank_BP.tolist(), normed.lengths.tolist()
+    return [
+        _best_row(tokens[:count], blank)
+        if beam == 1
+        else _beam(values[:count], tokens[:count], blanks[:count], blank, beam)
         for values, tokens, blanks, count in zip(*rows, strict=True)
     ]
-    return _ranked(outputs, Padded(normed_BPV, places.lengths), batch, settings)
 
 
 def _likeliest(normed_BPV: Tensor, batch: BatchRequest, count: int) -> tuple[Tensor, Tensor]:

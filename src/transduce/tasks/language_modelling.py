@@ -140,8 +140,8 @@ class LanguageModelling(TextTask):
 
         if not self.config.baseline or self.start != self.end:
             return None
-        texts = [self._running_text(store) for store, _ in data.corpora]
-        tokens = np.concatenate(texts)[:MOST_TOKENS]
+        rows = -(-MOST_TOKENS // self.config.context)
+        tokens = np.concatenate([self._running_text(store, rows) for store, _ in data.corpora])[:MOST_TOKENS]
         model = KneserNey.of(tokens, self.target.size, self.target.end)
 
         def likelihood(store: Store) -> Likelihood:
@@ -178,9 +178,10 @@ class LanguageModelling(TextTask):
         return Request(limit, None, ids, len(ids) + search.min_length)
 
     @staticmethod
-    def _running_text(store: Store) -> NDArray[np.int64]:
-        """All that the rows of a store predict; each begins with what the one before ends in."""
-        return np.concatenate([row[1:] for row in store.read("target", np.arange(len(store)))]).astype(np.int64)
+    def _running_text(store: Store, most: int | None = None) -> NDArray[np.int64]:
+        """What the rows of a store predict, `most` of them at most; each begins with what the one before ends in."""
+        rows = store.read("target", np.arange(len(store))[:most])
+        return np.concatenate([row[1:] for row in rows]).astype(np.int64)
 
     def _encoding(self, file: TextFile, cache: Path) -> Encoding:
         context = self.config.context

@@ -187,22 +187,21 @@ class QuestionAnswering(LabelTask):
         """A linear classifier of the n-grams of the story and, apart from them, of the question (Weston et al. 2015,
         section 5, but for their choice of sentences).
         """
-        from transduce.inference.bag_of_ngrams import USUAL, fit, thinned
+        from transduce.inference.bag_of_ngrams import USUAL, fit
 
         source, names = self.columns["source"], self.label_names
         assert isinstance(source, Story)
-        rows, labels = self.stored_examples(store for store, _ in data.corpora)
-        taken = thinned(np.fromiter(map(len, rows), np.int64, len(rows)), COUNTED)
-        joined = [_story_and_question(rows[each], source.end) for each in taken]
+        rows, labels = data.examples(COUNTED)
+        joined = [_story_and_question(row, source.end) for row in rows]
         sizes = len(names), source.tokenizer.size, source.end
-        [model] = fit(joined, labels[taken], np.ones(len(taken)), *sizes)
+        [model] = fit(joined, np.concatenate(labels).astype(np.int64), np.ones(len(rows)), *sizes)
 
         def answers(texts: Sequence[str]) -> list[str]:
             asked = [_story_and_question(np.asarray(row), source.end) for row in source.encode(texts)]
             return [names[each] for each in model.predict(asked)]
 
         settings = {"ngrams": [1, 2], "of": "tokens", "features": len(model.codes_F), "C": USUAL}
-        return Baseline("bag of n-grams", answers, {**settings, "examples": len(taken)})
+        return Baseline("bag of n-grams", answers, {**settings, "examples": len(rows)})
 
     def _named(self, files: Sequence[StoryFile]) -> dict[str, Any]:
         paths = list(dict.fromkeys(path for file in files for path in file.paths(self.root)))

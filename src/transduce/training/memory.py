@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transduce.data.collate import Batch
 from transduce.layers.recomputation import Recomputable
 from transduce.objectives.protocols import Objective
+from transduce.runtime.control_groups import GROUPS, OWN, own_groups
 from transduce.training.precision import autocast
 
 PROCESSOR = ("DefaultCPUAllocator", "can't allocate memory", "bad_alloc")  # of torch's own allocator and C++'s
@@ -29,18 +30,17 @@ def free_bytes(device: torch.device) -> int:
     return int(of_machine if of_group is None else min(of_machine, of_group))
 
 
-def _free_of_group(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int | None:
+def _free_of_group(root: Path = GROUPS, own: Path = OWN) -> int | None:
     """What a container's limit leaves (Linux control groups, version 2), which psutil knows nothing of; else None."""
     try:
-        path = next(line for line in own.read_text().splitlines() if line.startswith("0::")).removeprefix("0::/")
-        folder = root / path
+        folder = root / own_groups(own)[""]
         limit = (folder / "memory.max").read_text().strip()
         if limit == "max":
             return None
         counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
         held = int((folder / "memory.current").read_text()) - int(counts["inactive_file"])  # files go when asked to
         return max(0, int(limit) - held)
-    except (OSError, StopIteration, KeyError, ValueError):
+    except (OSError, KeyError, ValueError):
         return None
 
 
