@@ -59,10 +59,11 @@ def scale_of(score: Mapping[str, Any], budget: str, records: Iterable[Mapping[st
 def told(scale: Scale, digits: int, lower_is_better: bool) -> str:
     """In words."""
     times, share = 1 / scale.reached, 100 * scale.share
-    reached = f"{times:.1f} times it" if lower_is_better else f"{100 * scale.reached:.0f} % of it"
+    reached = f"{times:.1f} times" if lower_is_better else f"{100 * scale.reached:.0f} % of"
     return (
-        f"For scale: `{scale.recipe}` has {scale.value:.{digits}f} after {scale.tokens / 1e6:.1f} million tokens; a "
-        f"training here has {share:.{0 if share >= 10 else 1}f} % of these tokens, and the first variant {reached}."
+        f"For scale: `{scale.recipe}` has {scale.value:.{digits}f} after {scale.tokens / 1e6:.1f} million tokens. A "
+        f"training here sees {share:.{0 if share >= 10 else 1}f} % of these tokens, and the best variant has {reached} "
+        "that value."
     )
 
 

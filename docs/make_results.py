@@ -63,8 +63,8 @@ budget, not which is best in the end. [Comparisons](compare.md) explains how the
 - *p* is of the difference to the first variant: a paired bootstrap over the examples of the test set and the seeds.
 - The sentences above a table are computed from its figures. Intervals in them are 95 % intervals of the mean over the
   seeds (Student's t), so three seeds give wide ones.
-- For scale stands the best score that a recipe has by the same metric on the same test set. Where trainings had less
-  than half of its tokens and reach less than 90 % of its score, a variant is said to be ahead, not to be the best.
+- *For scale* gives the best score of any recipe by the same metric on the same test set. Where the trainings here saw
+  less than half of that recipe's tokens and reach less than 90 % of its score, a variant is called ahead, not best.
 """
 
 

@@ -10,8 +10,8 @@
 | low-resource | of tatoeba-eng-fra: 5,000 training pairs, and 20,000 further French sentences alone |
 | couplets | lines 3 and 4, 5 and 6 of regulated poems of eight lines, which answer each other |
 | geoquery | questions and their SQL, with the names in place; the question split |
-| geoquery-entities | the same with each name as its kind, as in `what is the capital of state_name0` |
-| mafand | news in four pairs of languages; 148 shifted pairs of Hausa are put right |
+| geoquery-entities | the same with anonymised names, as in `what is the capital of state_name0` |
+| mafand | news in four pairs of languages; 148 shifted pairs of Hausa are realigned |
 | enja | English and Japanese; Japanese without the spaces that a segmenter put |
 | weibo | characters and their labels, without each character's place in its word |
 | gsdsimp-words | Chinese sentences as words with spaces between |

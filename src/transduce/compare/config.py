@@ -84,7 +84,7 @@ class CompareConfig(Config):
     budget: str = "20m"
     """Of each training: time (20m, 1.5h), target tokens (5Mtok) or operations (1e15flop)."""
     patience: int | None = Field(default=None, ge=1)
-    """A training stops before its budget after so many validations in a row without improvement, and its best weights
+    """Early stopping: a training ends after this many validations in a row without improvement, and its best weights
     are scored. Unset: all trainings spend their budget."""
     seeds: tuple[int, ...] = Field(default=(1,), min_length=1)
     """Every variant is trained once with each."""

@@ -92,9 +92,10 @@ class GraphAttentionConfig(Config):
     residual: bool = False
     """Whether a layer's input, projected where widths differ, is added to its output."""
     jumping: Literal["last", "concat", "max"] = "last"
-    """What is read behind the hidden layers: the states of the last one, or those of all, joined or their maximum."""
+    """Jumping knowledge: whether the output reads the last hidden layer alone, or all of them, concatenated or by their
+    maximum."""
     virtual_node: bool = False
-    """Whether each graph has one node more, which reads all its nodes and which they read, between every two layers."""
+    """Whether each graph has a virtual node between every two layers, which reads all its nodes and is read by them."""
     penalty: float = Field(default=5e-4, ge=0)
     """Weight in the training loss of half the sum of all squared weights (L2 regularization)."""
     pooling: GraphPoolingKind = "mean"

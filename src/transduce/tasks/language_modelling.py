@@ -48,7 +48,7 @@ class LanguageModellingConfig(Config):
     """right_to_left: each line is learnt, and written, from its last token to its first. Outputs are shown as they are
     read, and a prompt is the end of a line."""
     baseline: bool = True
-    """At the end, also test a model of counted n-grams, on the same files."""
+    """At the end, also test an n-gram model with Kneser-Ney smoothing, counted from the training files."""
 
 
 class LanguageModellingData(Config):

@@ -51,7 +51,7 @@ class SpeechRecognitionConfig(Config):
     metrics: tuple[str, ...] = ("cer", "wer")
     """What validation, the final tests and `evaluate` report: cer, wer, exact_match."""
     baseline: bool = True
-    """At the end, also test what answers with the text of the nearest training recording, on the same files."""
+    """At the end, also test a baseline that answers with the text of the nearest training recording."""
 
 
 class SpeechData(Config):

@@ -65,7 +65,7 @@ class TranslationConfig(Config):
     word error rate of pronunciations is 100 - exact_match. length_match is the share of outputs with as many characters
     as their reference, for verse. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
     baseline: bool = True
-    """At the end, also test what answers with the target of the nearest training source, on the same files."""
+    """At the end, also test a baseline that answers with the target of the nearest training source."""
 
 
 class Translation(TextTask):
