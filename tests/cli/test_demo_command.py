@@ -80,10 +80,12 @@ def test_what_it_prints_fits_80_columns(folder):
 
 def test_its_figures_are_those_of_the_report(folder):
     text = (folder / "first.txt").read_text(encoding="utf-8")
-    scores = json.loads((folder / "runs/demo/report.json").read_text())["tests"]["test"]["scores"]
-    for score in scores.values():
+    report = json.loads((folder / "runs/demo/report.json").read_text())
+    for score in report["tests"]["test"]["scores"].values():
         assert f"{score['value']:.2f}" in text
         assert score["signature"] in text
+    simple = report["baseline"]["tests"]["test"]["scores"].values()
+    assert re.search(r"nearest source +" + ", ".join(f"{each['name']} {each['value']:.2f}" for each in simple), text)
     assert re.search(r"where it matters +\d+\.\d\d %  \d+ of \d+", text)
 
 

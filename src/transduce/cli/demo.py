@@ -50,7 +50,7 @@ def demo(
     pairs = [(source, target) for _, source, target in read_pairs(files, run / CORPUS)]
     outputs = [prediction.text for prediction in pipeline.predict([source for source, _ in pairs])]
     _show_translations(console, pairs, outputs)
-    _show_scores(console, pipeline, pairs, outputs)
+    _show_scores(console, pipeline, pairs, outputs, run)
     _show_pronoun_pair(console, pipeline)
     _show_attention(console, pipeline, run, [source for source, _ in pairs])
     _build_site(console, pipeline, run / "site")
@@ -77,12 +77,13 @@ def _show_translations(console: "Console", pairs: Pairs, outputs: list[str]) -> 
     console.print("right: the reference, to the letter", style="dim", highlight=False)
 
 
-def _show_scores(console: "Console", pipeline: "Pipeline", pairs: Pairs, outputs: list[str]) -> None:
-    """Metrics with their signatures, and the pronouns counted, also where they cannot be guessed."""
+def _show_scores(console: "Console", pipeline: "Pipeline", pairs: Pairs, outputs: list[str], run: Path) -> None:
+    """Metrics with their signatures, the baseline, and the pronouns counted, also where they cannot be guessed."""
     from rich.table import Table
     from rich.text import Text
 
     from transduce.demo.corpus import nouns_differ_in_gender
+    from transduce.training.finished import read_report
 
     table = Table(show_header=False, box=None, pad_edge=False)
     scores = pipeline.task.evaluate(outputs, [reference for _, reference in pairs], ["exact_match", "bleu"])
@@ -91,6 +92,10 @@ def _show_scores(console: "Console", pipeline: "Pipeline", pairs: Pairs, outputs
         figure = Text.assemble((f"{score.value:.2f}", "bold"), f"  95 % interval [{low:.2f}, {high:.2f}]")
         table.add_row(score.name, figure)
         table.add_row("", Text(score.signature, "dim", overflow="fold"))
+    if baseline := (read_report(run) or {}).get("baseline"):
+        simple = baseline["tests"]["test"]["scores"]
+        table.add_row(baseline["name"], ", ".join(f"{each['name']} {each['value']:.2f}" for each in simple.values()))
+        table.add_row("", Text("a baseline: the translation of the training sentence that is most like it", "dim"))
     right = [_pronouns(output) == _pronouns(reference) for (_, reference), output in zip(pairs, outputs, strict=True)]
     hard = [each for each, (english, _) in zip(right, pairs, strict=True) if nouns_differ_in_gender(english)]
     table.add_row("il or elle", _share(right))
