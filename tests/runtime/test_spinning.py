@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from transduce.runtime import spinning
 from transduce.runtime.spinning import BUSY, QUIET, SPINS, Contention, Usage, place_of_spins, prepare
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
@@ -53,6 +54,7 @@ def test_what_the_environment_says_stays(name: str, monkeypatch: pytest.MonkeyPa
     for each in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(name, "PASSIVE")
+    monkeypatch.setattr(spinning, "_variables", list)  # as in a process that has not loaded OpenMP
     assert not prepare()
     assert {each: os.environ.get(each) for each in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} == {
         "GOMP_SPINCOUNT": None,
@@ -101,5 +103,35 @@ def test_threads_sleep_at_once_and_spin_again_after_some_quiet() -> None:
     assert seen == [False, False, True, True, True, True, True, False, False]
 
 
+@LINUX
+def test_nothing_is_done_once_openmp_is_loaded() -> None:
+    code = (
+        "import torch, os; from transduce.runtime.spinning import prepare\n"
+        "print(prepare(), 'GOMP_SPINCOUNT' in os.environ)"
+    )
+    assert child(code) == ["False", "False"]
+
+
 def test_without_the_number_there_is_no_place() -> None:
     assert place_of_spins() is None
+
+
+@LINUX
+def test_only_the_librarys_own_memory_is_looked_at() -> None:
+    code = (
+        "import torch; from transduce.runtime.spinning import _variables\n"
+        "print(*(f'{first:x}-{first + size:x}' for first, size in _variables()))\n"
+        "print('all', *(line.split()[0] for line in open('/proc/self/maps')))\n"
+        "print('own', *(line.split()[0] for line in open('/proc/self/maps') if 'libgomp' in line))"
+    )
+    words = child(code)
+    everything, own = words.index("all"), words.index("own")
+    spans, mapped, libraries = (_spans(part) for part in (words[:everything], words[everything + 1 : own], words[own:]))
+    assert spans
+    for first, last in spans:
+        assert any(low <= first < high for low, high in libraries)
+        assert any(low < last <= high for low, high in mapped)
+
+
+def _spans(words: list[str]) -> list[list[int]]:
+    return [[int(number, 16) for number in word.split("-")] for word in words if "-" in word]

@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
-
-from transduce.kernels.native import openmp
+from typing import Any, NamedTuple, Self
 
 VARIABLE, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 SPINS = 300_007  # some 3 ms, GNU's own default is 300,000; a number by which the place is found
@@ -61,7 +59,7 @@ class Usage(NamedTuple):
 
 def prepare() -> bool:
     """To be called before OpenMP is loaded. Returns False where nothing will be done."""
-    if VARIABLE in os.environ or POLICY in os.environ or Usage.now() is None:
+    if _variables() or VARIABLE in os.environ or POLICY in os.environ or Usage.now() is None:
         return False
     os.environ[VARIABLE] = str(SPINS)
     return True
@@ -96,7 +94,7 @@ def _watch(found: ctypes.c_ulonglong | None = None, ended: threading.Event | Non
         if after is None:
             return
         busy, before = contention.seen(before.others(after)), after
-        if found is None and ("torch" in sys.modules or openmp.is_provided()):
+        if found is None:
             found = place_of_spins()
         if found is not None:
             found.value = 0 if busy else SPINS
@@ -120,26 +118,61 @@ def watched(place: ctypes.c_ulonglong | None) -> Iterator[None]:
 def place_of_spins() -> ctypes.c_ulonglong | None:
     """Where the loaded library keeps the number; None if it is not loaded, or if that could be several places."""
     found = [
-        address
-        for first, last in _written_memory()
-        for place, value in enumerate((ctypes.c_ulonglong * ((last - first) // 8)).from_address(first))
+        first + 8 * place
+        for first, size in _variables()
+        for place, value in enumerate((ctypes.c_ulonglong * (size // 8)).from_address(first))
         if value == SPINS
-        for address in [first + 8 * place]
     ]
     return ctypes.c_ulonglong.from_address(found[0]) if len(found) == 1 else None
 
 
-def _written_memory() -> Iterator[tuple[int, int]]:
-    """The addresses of the library's variables: its own pages that can be written, and the zeros right behind them."""
-    end = None
-    try:
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        span, access, _, _, _, *name = line.split(maxsplit=5)
-        first, last = (int(each, 16) for each in span.split("-"))
-        own = bool(name) and "libgomp" in Path(name[0]).name
-        if (own or (not name and first == end)) and access.startswith("rw"):
-            yield first, last
-        end = last if own else None
+class _Segment(ctypes.Structure):
+    """Elf64_Phdr of elf.h: a part of a library's file that is loaded."""
+
+    _fields_ = (
+        ("p_type", ctypes.c_uint32),
+        ("p_flags", ctypes.c_uint32),
+        ("p_offset", ctypes.c_uint64),
+        ("p_vaddr", ctypes.c_uint64),
+        ("p_paddr", ctypes.c_uint64),
+        ("p_filesz", ctypes.c_uint64),
+        ("p_memsz", ctypes.c_uint64),
+        ("p_align", ctypes.c_uint64),
+    )
+
+
+class _Library(ctypes.Structure):
+    """The first fields of dl_phdr_info of link.h: a loaded library."""
+
+    _fields_ = (
+        ("dlpi_addr", ctypes.c_uint64),
+        ("dlpi_name", ctypes.c_char_p),
+        ("dlpi_phdr", ctypes.POINTER(_Segment)),
+        ("dlpi_phnum", ctypes.c_uint16),
+    )
+
+
+LOADED, WRITABLE = 1, 2  # PT_LOAD and PF_W of elf.h
+
+
+def _variables() -> list[tuple[int, int]]:
+    """Address and bytes of the library's variables, as the linker tells them: no other memory is looked at."""
+    found: list[tuple[int, int]] = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
+    def look(library: Any, _size: int, _given: None) -> int:
+        each = library.contents
+        if "libgomp" in Path(os.fsdecode(each.dlpi_name or b"")).name:
+            segments = [each.dlpi_phdr[place] for place in range(each.dlpi_phnum)]
+            written = [one for one in segments if one.p_type == LOADED and one.p_flags & WRITABLE]
+            found.extend((each.dlpi_addr + one.p_vaddr, one.p_memsz) for one in written)
+        return 0
+
+    program = ctypes.CDLL(None)
+    if sys.maxsize > 1 << 32 and hasattr(program, "dl_iterate_phdr"):
+        program.dl_iterate_phdr(look, None)
+    return [(_aligned(first), first + size - _aligned(first)) for first, size in found]
+
+
+def _aligned(address: int) -> int:
+    return -(-address // 8) * 8
