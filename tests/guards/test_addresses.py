@@ -89,3 +89,10 @@ def test_a_struct_holds_what_it_points_to() -> None:
     assert found == [[3, 0, -1], [3, 0], True, [1.5, 2.5]]
     assert watched() is not None
     assert len(outer) == 5
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_tensor_of_another_device_is_refused(wrapped: bool) -> None:
+    elsewhere = torch.empty(2, device="meta")
+    with pytest.raises(ValueError, match="this tensor is on meta"):
+        call(print, 1, Struct(3, elsewhere) if wrapped else elsewhere)

@@ -29,7 +29,11 @@ class Struct:
 
 
 def call(function: Callable[..., None], *arguments: Any) -> None:
-    """Call a kernel with numbers, arrays, structs and None, all of which are held until it returns."""
+    """Call a kernel with numbers, arrays, structs and None, all of which are held until it returns.
+
+    Raises:
+        ValueError: a tensor is not in the processor's memory.
+    """
     function(*map(_word, arguments))
 
 
@@ -42,4 +46,8 @@ def _word(x: Any) -> Any:
     words = x._words if isinstance(x, Struct) else x
     if isinstance(words, array):
         return words.buffer_info()[0]
-    return words.data_ptr() if hasattr(words, "data_ptr") else words.ctypes.data
+    if not hasattr(words, "data_ptr"):
+        return words.ctypes.data
+    if not words.is_cpu:
+        raise ValueError(f"a kernel reads the processor's memory, and this tensor is on {words.device}.")
+    return words.data_ptr()

@@ -11,7 +11,7 @@ from transduce.kernels.native import kernel, kernels
 
 def can_find(value_BPK: Tensor) -> bool:
     """Whether `ctc_prefixes` takes these."""
-    return value_BPK.device.type == "cpu" and value_BPK.numel() > 0 and kernels() is not None
+    return value_BPK.numel() > 0 and kernels() is not None
 
 
 def ctc_prefixes(
@@ -21,14 +21,15 @@ def ctc_prefixes(
 
     Args:
         value_BPK, token_BPK: the tokens considered at each place, with their log-probabilities; blank_BP: the blank's.
-        places_B: how many places each row has.
+        places_B: how many places each row has. All of them may be on any device.
     """
     rows, places, count = value_BPK.shape
     output_BNP = torch.empty(rows, beam, places, dtype=torch.int64)
     length_BN = torch.empty(rows, beam, dtype=torch.int64)
-    values = (value_BPK.double().contiguous(), token_BPK.long().contiguous(), blank_BP.double().contiguous())
-    sizes = (rows, places, count, vocabulary, blank, beam)
-    kernel("ctc_prefixes")(*values, places_B.long().contiguous(), *sizes, output_BNP, length_BN)
+    types = torch.float64, torch.int64, torch.float64, torch.int64
+    given = zip((value_BPK, token_BPK, blank_BP, places_B), types, strict=True)
+    arrays = (each.to("cpu", kind).contiguous() for each, kind in given)
+    kernel("ctc_prefixes")(*arrays, rows, places, count, vocabulary, blank, beam, output_BNP, length_BN)
     lengths, outputs = length_BN.tolist(), output_BNP.numpy()
     return [
         [tuple(outputs[row, place, :length].tolist()) for place, length in enumerate(each) if length >= 0]
