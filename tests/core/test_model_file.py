@@ -153,6 +153,25 @@ def test_a_lexicon_comes_back_and_is_no_weight(saved: Path, tmp_path: Path) -> N
 # ---- refusals
 
 
+def test_ngrams_come_back_and_are_no_weights(saved: Path, tmp_path: Path) -> None:
+    ngrams = {"1.key": torch.arange(4), "1.share": torch.ones(4, dtype=torch.float64), "end": torch.tensor([2])}
+    save_model_file(tmp_path / "x", dataclasses.replace(a_model(), ngrams=ngrams))
+    seen: list[str] = []
+    loaded = load_model_file(tmp_path / "x", check=lambda *tables: seen.extend(tables[-1]))
+    assert {name: each.tolist() for name, each in loaded.ngrams.items()} == {
+        name: each.tolist() for name, each in ngrams.items()
+    }
+    assert seen and not [name for name in (*seen, *loaded.weights) if name.startswith("ngrams.")]
+    facts, without = describe(tmp_path / "x"), describe(saved)
+    assert facts["ngrams"] == {"order": 1, "ngrams": 4, "bytes": 72}
+    assert without["ngrams"] is None
+    assert facts["parameters"] == without["parameters"]
+    save_model_file(tmp_path / "y", dataclasses.replace(loaded, ngrams={}))
+    assert (tmp_path / "y").read_bytes() == saved.read_bytes()
+    with pytest.raises(InputError, match="cannot name a weight"):
+        save_model_file(tmp_path / "x", dataclasses.replace(a_model(), weights={"ngrams.end": torch.zeros(1)}))
+
+
 @pytest.mark.parametrize(
     "changed",
     [

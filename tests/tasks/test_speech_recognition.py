@@ -225,12 +225,15 @@ def test_the_same_alone_and_in_any_batch(trained: Path, corpus: Path) -> None:
 def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = recipe_at(corpus, tmp_path / "recipe.toml", "rnn", updates=20, more="")
     joint = recipe.read_text().replace("hidden = 24", "hidden = 24\nctc_weight = 0.3")
-    recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6") + "[search]\nctc_weight = 0.3\n")
+    recipe.write_text(joint.replace("checkpoint_every = 50", "checkpoint_every = 6") + SEARCHED)
     killed = resumed_to_the_same_bytes(recipe)
     assert b"train0.wav" not in (killed / NAME).read_bytes()
     model, (names, _) = transduce.load(killed), names_of(corpus)
-    found, alone = model.predict(names), model.predict(names, ctc_weight=0.0)
-    assert [each.log_probability for each in found] != [each.log_probability for each in alone]
+    found = model.predict(names)
+    for without in ("ctc_weight", "lm_weight"):
+        other = model.predict(names, **{without: 0.0})
+        assert [each.log_probability for each in found] != [each.log_probability for each in other]
+    assert model.task.ngrams.log_probabilities(model.task.tokenizers["target"].encode(["abab"])[0]).sum() < 0
     [last], test = read_log(killed / "log.jsonl")[-1:], read_report(killed)["tests"]["held_out"]  # type: ignore[index]
     assert "exposure_bias" in last, "attention alone writes in validation"
     assert not {"teacher_forced", "exposure_bias"} & test["scores"].keys(), "CTC helps to write in tests"
@@ -366,6 +369,7 @@ def digits(tmp_path: Path) -> Path:
     return tmp_path
 
 
+SEARCHED = "[search]\nctc_weight = 0.3\nlm_weight = 0.4\n"
 PATTERN = r"(?P<text>\d)_(?P<speaker>[a-z]+)_[01]\.wav"
 
 

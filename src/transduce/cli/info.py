@@ -74,6 +74,10 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
             f"up to {lexicon['candidates']} candidates for each of {lexicon['source_tokens']:,} source tokens, "
             f"{lexicon['frequent']} frequent ones ({human_size(lexicon['bytes'])})"
         )
+    if ngrams := facts["ngrams"]:
+        rows["language model"] = (
+            f"{ngrams['ngrams']:,} n-grams of up to {ngrams['order']} tokens ({human_size(ngrams['bytes'])})"
+        )
     if facts["foreign_code"]:
         rows["code outside Transduce"] = f"{', '.join(facts['foreign_code'])} (needs --trust-code)"
     return rows

@@ -13,7 +13,8 @@ The file's metadata contains, as JSON:
 | `tied` | `{name: name}`: weights that share one tensor, which is stored and counted once |
 
 The file may also contain a lexicon (`transduce.data.lexicon`): int32 tensors `shortlist.candidates`, the target tokens
-that translate each source token, and `shortlist.frequent`, the frequent target tokens. They are not weights.
+that translate each source token, and `shortlist.frequent`, the frequent target tokens. A language model of counted
+n-grams (`transduce.data.kneser_ney`) is tensors whose names begin with `ngrams.`. Neither are weights.
 
 Format 1 had no `columns`: all were tokens, of pairs with start and end, of language models as they are.
 
@@ -62,6 +63,7 @@ LEFT = ("recipe.toml", "plan.json", "log.jsonl", "checkpoints")  # by a training
 URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)", re.IGNORECASE)  # a Path has one slash where there were two
 TOLD = 100  # weights that a message names
 LEXICON = ("shortlist.candidates", "shortlist.frequent")  # names of tensors
+NGRAMS = "ngrams."  # begins the names of tensors
 
 
 ColumnTables = dict[str, dict[str, Any]]
@@ -75,6 +77,7 @@ class ModelFile:
 
     `tokenizers` maps "source" and "target", or "joint", to the text of a tokenizer.json. `lexicon` contains the
     candidates (S, C), padded with -1, and the frequent tokens (F,), both int32; None = there is no lexicon.
+    `ngrams` contains the tensors of a language model; empty = there is none.
     `columns` describes each side, and contains what is no tokenizer; by default all is text.
     """
 
@@ -85,6 +88,7 @@ class ModelFile:
     metrics: dict[str, Any]
     lexicon: "tuple[Tensor, Tensor] | None" = None
     columns: ColumnTables = field(default_factory=dict)
+    ngrams: "dict[str, Tensor]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -106,7 +110,7 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
     """Writes `model` atomically. Equal content gives equal bytes.
 
     Raises:
-        InputError: a value cannot be represented in JSON or safetensors, or a weight is named like a lexicon.
+        InputError: a value cannot be represented in JSON or safetensors, or a weight is named like what is no weight.
         TransduceError: the system could not write it; the old file is unchanged.
     """
     tied = _tied(model.weights)
@@ -127,12 +131,15 @@ def save_model_file(path: str | os.PathLike[str], model: ModelFile) -> None:
         except (TypeError, ValueError) as error:
             problems.append(f"{path}: the model's {key} cannot be written as JSON: {error}.")
     problems += [
-        f'{path}: "{name}" cannot name a weight: the shortlist has this name.' for name in LEXICON if name in tensors
+        f'{path}: "{name}" cannot name a weight: a shortlist or n-grams have such names.'
+        for name in tensors
+        if not is_weight(name)
     ]
     if problems:
         raise InputError(problems)
     if model.lexicon is not None:
         tensors |= dict(zip(LEXICON, model.lexicon, strict=True))
+    tensors |= {NGRAMS + name: tensor for name, tensor in model.ngrams.items()}
     write_tensors(path, tensors, metadata)
 
 
@@ -174,7 +181,7 @@ def _loaded(path: Path, check: Check | None, read: Read, check_names: Callable[[
     tables = parsed_tables(path, header.metadata)  # a wrong file is refused before its weights are read
     check_names(tables)
     if check:
-        infos = {name: info for name, info in header.tensors.items() if name not in LEXICON}
+        infos = {name: info for name, info in header.tensors.items() if is_weight(name)}
         infos |= {name: infos[first] for name, first in tables["tied"].items() if first in infos}
         check(tables["config"], tables["tokenizer"], tables["columns"], infos)
     weights, metadata = read(path)
@@ -182,12 +189,18 @@ def _loaded(path: Path, check: Check | None, read: Read, check_names: Callable[[
         tables = parsed_tables(path, metadata)
         check_names(tables)
     lexicon = _lexicon(path, weights)
+    ngrams = {name.removeprefix(NGRAMS): weights.pop(name) for name in list(weights) if name.startswith(NGRAMS)}
     for name, first in tables["tied"].items():
         if first not in weights:
             raise InputError(f'{path}: damaged: "{name}" is tied to "{first}", which is not in the file.')
         weights[name] = weights[first]
     config, tokenizers, columns, provenance, metrics = (tables[key] for key in TABLES[:-1])
-    return ModelFile(weights, config, tokenizers, provenance, metrics, lexicon, columns)
+    return ModelFile(weights, config, tokenizers, provenance, metrics, lexicon, columns, ngrams)
+
+
+def is_weight(name: str) -> bool:
+    """Whether a tensor of a model file is one of the model's weights."""
+    return name not in LEXICON and not name.startswith(NGRAMS)
 
 
 def find_model_file(path: str | os.PathLike[str]) -> Path:

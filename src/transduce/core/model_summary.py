@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from typing import Any
 
-from transduce.core.model_file import FORMAT, LEXICON, find_model_file, naming, parsed_tables
+from transduce.core.model_file import FORMAT, LEXICON, NGRAMS, find_model_file, is_weight, naming, parsed_tables
 from transduce.core.tensor_file import Header, read_header
 from transduce.core.trust import foreign_code
 
@@ -22,7 +22,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     path = find_model_file(path)
     header = read_header(path)
     tables = parsed_tables(path, header.metadata)
-    weights = {name: info for name, info in sorted(header.tensors.items()) if name not in LEXICON}
+    weights = {name: info for name, info in sorted(header.tensors.items()) if is_weight(name)}
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -39,6 +39,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         "dtypes": dict(sorted(Counter(info.dtype for info in weights.values()).items())),
         "tied": tables["tied"],
         "lexicon": _described_lexicon(header),
+        "ngrams": _described_ngrams(header),
         "tensors": [{"name": name, "dtype": info.dtype, "shape": list(info.shape)} for name, info in weights.items()],
     }
 
@@ -51,6 +52,16 @@ def _described_lexicon(header: Header) -> dict[str, int] | None:
         return None
     size = sum(info.end - info.start for info in infos if info)
     return {"source_tokens": shape[0], "candidates": shape[1], "frequent": shape[2], "bytes": size}
+
+
+def _described_ngrams(header: Header) -> dict[str, int] | None:
+    """The most tokens of an n-gram of its language model, how many there are, and bytes; None where there is none."""
+    infos = {name: info for name, info in header.tensors.items() if name.startswith(NGRAMS)}
+    keys = [info for name, info in infos.items() if name.endswith(".key")]
+    if not keys:
+        return None
+    size = sum(info.end - info.start for info in infos.values())
+    return {"order": len(keys), "ngrams": sum(math.prod(info.shape) for info in keys), "bytes": size}
 
 
 def _tokenizer(text: str) -> dict[str, Any]:

@@ -163,6 +163,7 @@ class _BatchSearch:
             shortlist=_shortlist(self.searched.lexicon, requests, self.settings, task),
             on_step=_told(self.options.on_step, places),
             datastore=self.searched.memory,
+            ngrams=task.ngrams,
             device=device,
         )
         return found, lattices

@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from transduce.core.errors import InputError
 from transduce.data.columns import Columns, Specs
+from transduce.data.kneser_ney import KneserNey
 from transduce.data.tokenizers.tokenizer import Tokenizer
 from transduce.inference.prediction import Prediction
 from transduce.search.request import Request
@@ -16,6 +17,8 @@ class Generates(Protocol):
     """A task whose output is text."""
 
     columns: Columns
+    ngrams: KneserNey | None
+    """A language model of the targets; None = there is none."""
 
     @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:

@@ -28,7 +28,7 @@ def reports_exposure(task: Any, model: Any, setting: bool | None, search: Search
     a decoder by itself.
     """
     wanted = task.exposure_bias if setting is None else setting
-    if not wanted or writes_at_once(model) or (search and search.ctc_weight):
+    if not wanted or writes_at_once(model) or (search and (search.ctc_weight or search.lm_weight)):
         return False
     return isinstance(task, Generates) and "source" in task.columns
 

@@ -205,7 +205,7 @@ def check_search(settings: Search) -> None:
     if settings.length_rule == "gnmt" and settings.alpha and settings.method == "beam":
         problems.append('search.length_rule = "gnmt": CTranslate2 has "power" and "none".')
     fresh = Search()
-    for name in ("prune", "coverage", "ctc_weight", "shortlist", "groups"):
+    for name in ("prune", "coverage", "ctc_weight", "lm_weight", "shortlist", "groups"):
         if getattr(settings, name) != getattr(fresh, name):
             problems.append(f"search.{name}: CTranslate2 has none of this kind; leave it out.")
     if problems:

@@ -70,6 +70,7 @@ PLAIN: dict[str, Any] = {
     "no_repeat_ngram": None,
     "coverage": 0.0,
     "ctc_weight": 0.0,
+    "lm_weight": 0.0,
     "shortlist": None,
     "nbest": 1,
     "at_limit": "stop",

@@ -24,6 +24,7 @@ from transduce.core.tensor_file import TensorInfo
 from transduce.core.trust import foreign_code
 from transduce.data.columns import Columns
 from transduce.data.columns.packed import unpack
+from transduce.data.kneser_ney import KneserNey
 from transduce.data.lexicon import Lexicon
 from transduce.models.protocols import LimitsPositions
 from transduce.recipe.recipe import Recipe, parse_recipe
@@ -138,6 +139,19 @@ def load_weights(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in tensors.items():
             tensor.copy_(weights[name])
+
+
+def ngrams_in(task: Task) -> dict[str, Tensor]:
+    """The tensors of a task's language model, for a model file; none where there is none."""
+    arrays = task.ngrams.to_arrays() if task.ngrams else {}
+    return {name: torch.from_numpy(each) for name, each in arrays.items()}
+
+
+def ngrams_of(file: ModelFile, task: Task) -> KneserNey | None:
+    """The language model of a model file. Raises InputError if it is damaged, or of other tokens than the task's."""
+    if not file.ngrams:
+        return None
+    return KneserNey.of_arrays({name: each.numpy() for name, each in file.ngrams.items()}, task.specs.target.size)
 
 
 def lexicon_of(file: ModelFile, task: Task) -> Lexicon | None:

@@ -47,7 +47,7 @@ from transduce.layers.fused_search import Mean
 from transduce.models.protocols import Steps
 from transduce.pipeline.arguments import differing_target, pairs_of, paths_of, text_of, texts_of
 from transduce.pipeline.opened_datastore import OpenedDatastore
-from transduce.pipeline.outline import Outline, lexicon_of, load_weights
+from transduce.pipeline.outline import Outline, lexicon_of, load_weights, ngrams_of
 from transduce.runtime.devices import device_for
 from transduce.search.datastore import ModelIdentity, identity_of
 from transduce.search.ensemble import Ensemble
@@ -96,7 +96,7 @@ class Pipeline(FollowsWeights):
         outline = outline or Outline(file.config, file.tokenizers, file.columns, file.weights)
         self.recipe, self.task, self.model = outline.recipe, outline.task, outline.model
         self.metrics, self.provenance, self.source_columns = file.metrics, file.provenance, source_columns(file.config)
-        self.lexicon = lexicon_of(file, self.task)
+        self.lexicon, self.task.ngrams = lexicon_of(file, self.task), ngrams_of(file, self.task)
         check_finite(file.weights)
         load_weights(self.model, file.weights)
         self.model.eval().to(self.device)

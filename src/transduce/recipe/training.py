@@ -88,7 +88,8 @@ class TrainingConfig(Config):
     exposure_bias: bool | None = None
     """Also report the error rate of each next token after the reference's tokens (teacher-forced), and how much higher
     that of the outputs is. Unset: for speech recognition. It has no meaning for models that write all words at once. It
-    is left out of tests whose search adds CTC (`search.ctc_weight`), as the decoder does not write alone there."""
+    is left out of tests whose search adds CTC or n-grams (`search.ctc_weight`, `search.lm_weight`), as the decoder
+    does not write alone there."""
     samples: int = Field(default=2, ge=0)
     """Number of sample translations to show at each validation."""
     examples: int = Field(default=4, ge=0, le=16)

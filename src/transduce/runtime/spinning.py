@@ -152,6 +152,7 @@ class _Library(ctypes.Structure):
     )
 
 
+LOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
 LOADED, WRITABLE = 1, 2  # PT_LOAD and PF_W of elf.h
 
 
@@ -159,7 +160,6 @@ def _variables() -> list[tuple[int, int]]:
     """Address and bytes of the library's variables, as the linker tells them: no other memory is looked at."""
     found: list[tuple[int, int]] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
     def look(library: Any, _size: int, _given: None) -> int:
         each = library.contents
         if "libgomp" in Path(os.fsdecode(each.dlpi_name or b"")).name:
@@ -170,7 +170,7 @@ def _variables() -> list[tuple[int, int]]:
 
     program = ctypes.CDLL(None)
     if sys.maxsize > 1 << 32 and hasattr(program, "dl_iterate_phdr"):
-        program.dl_iterate_phdr(look, None)
+        program.dl_iterate_phdr(LOOK(look), None)
     return [(_aligned(first), first + size - _aligned(first)) for first, size in found]
 
 

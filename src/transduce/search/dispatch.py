@@ -10,12 +10,14 @@ from torch import Tensor
 
 from transduce.core.errors import InputError
 from transduce.core.padded import Padded
+from transduce.data.kneser_ney import KneserNey
 from transduce.models.protocols import Aligns, Fills, Steps
 from transduce.search.batch_request import BatchRequest
 from transduce.search.coverage import Coverage
 from transduce.search.hypothesis import Hypothesis
 from transduce.search.joint_ctc import JointlyDecoded
 from transduce.search.knn import Memory, WithDatastore
+from transduce.search.language_model import WithLanguageModel
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.one_call import refuse_impossible
 from transduce.search.request import OnStep, Request
@@ -42,6 +44,7 @@ def search(
     shortlist: Tensor | None = None,
     on_step: OnStep | None = None,
     datastore: Memory | None = None,
+    ngrams: KneserNey | None = None,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """For each request its hypotheses, best first: at least one, at most `settings.nbest`.
@@ -63,6 +66,7 @@ def search(
             the search. Methods that do not write token by token, and forced search, have no steps.
         datastore: what is interpolated with the model (`transduce.search.knn`), on its device. The search then runs
             step by step.
+        ngrams: the language model for `settings.lm_weight`.
         device: the model's device; needed only without a source.
 
     Raises:
@@ -86,6 +90,7 @@ def search(
     _check_model(model, settings.method)
     _check_method(batch, settings)
     _check_shortlist(batch, settings.method, shortlist)
+    _check_language_model(settings, ngrams)
     if datastore is not None:
         _check_datastore(settings)
         batch = replace(batch, model=WithDatastore(model, datastore))
@@ -93,6 +98,8 @@ def search(
         return []
     if settings.ctc_weight:
         batch = replace(batch, model=JointlyDecoded(model, settings.ctc_weight, start, end))
+    if settings.lm_weight and ngrams is not None:
+        batch = replace(batch, model=WithLanguageModel(batch.model, ngrams, settings.lm_weight, start, batch.device))
     if settings.coverage > 0 and isinstance(model, Steps):
         covered = Coverage(model, settings.coverage)
         batch = replace(batch, model=covered, coverage=covered)
@@ -187,6 +194,15 @@ def _check_method(batch: BatchRequest, settings: Search) -> None:
         problems.append("search.no_repeat_ngram: outputs of a grammar must repeat tokens; leave it out.")
     if problems:
         raise InputError(problems)
+
+
+def _check_language_model(settings: Search, ngrams: KneserNey | None) -> None:
+    """Raises InputError where one is asked for, and there is none."""
+    if settings.lm_weight and ngrams is None:
+        raise InputError(
+            "search.lm_weight: this model has no n-grams, which are counted at the end of a training whose recipe has "
+            "search.lm_weight above 0. Leave it out, or train with it."
+        )
 
 
 def _check_datastore(settings: Search) -> None:

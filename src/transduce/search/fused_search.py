@@ -49,7 +49,8 @@ def suits(model: Steps, source: Padded, limit: int, settings: Search) -> bool:
 
     limit: maximum number of tokens of an output.
     """
-    looked_at = settings.coverage or settings.ctc_weight or settings.groups > 1 or settings.no_repeat_ngram
+    beside = settings.coverage or settings.ctc_weight or settings.lm_weight
+    looked_at = beside or settings.groups > 1 or settings.no_repeat_ngram
     if looked_at or settings.method not in ("greedy", "beam") or not isinstance(model, HasFusedSearch):
         return False
     memory, _ = model.start(source, len(source.lengths))

@@ -91,6 +91,14 @@ KEYS = {
         help="The weight of the penalty for source words that were not attended to.",
     ),
     "ctc_weight": SearchKey(kind=float, default=0.0, ge=0, lt=1, plain="steps"),
+    "lm_weight": SearchKey(
+        kind=float,
+        default=0.0,
+        ge=0,
+        le=10,
+        plain="steps",
+        help="The weight of the model's n-grams, which say what is likely to be written at all.",
+    ),
     "nbest": SearchKey(
         kind=int, default=1, ge=1, le=10_000, help="How many outputs to list for each line, with --json."
     ),

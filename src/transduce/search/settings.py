@@ -39,6 +39,9 @@ class Search(Config):
     ctc_weight: Annotated[float, KEYS["ctc_weight"]] = KEYS["ctc_weight"].default
     """For models with model.ctc_weight: weight of CTC's prefix probabilities, beside attention's (Watanabe et al. 2017
     use 0.3)."""
+    lm_weight: Annotated[float, KEYS["lm_weight"]] = KEYS["lm_weight"].default
+    """Weight of a language model beside the model (shallow fusion, Gulcehre et al. 2015), for greedy and beam search:
+    n-grams of the training targets, counted at the end of a training whose recipe sets this."""
     nbest: Annotated[int, KEYS["nbest"]] = KEYS["nbest"].default
     """Number of hypotheses for each source; for `sample`, of independent samples."""
     max_length_factor: Annotated[float, KEYS["max_length_factor"]] = KEYS["max_length_factor"].default
@@ -99,6 +102,17 @@ class Search(Config):
             raise ValueError(
                 f'shortlist = {self.shortlist}: method "{self.method}" writes all words at once, out of the whole '
                 "vocabulary; a shortlist is for methods that write token by token"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _asks_its_language_model(self) -> Self:
+        if self.lm_weight and (
+            self.method not in ("greedy", "beam") or self.coverage > 0 or self.shortlist is not None
+        ):
+            raise ValueError(
+                f'lm_weight = {self.lm_weight}: n-grams are for the methods "greedy" and "beam", without coverage or a '
+                "shortlist; leave out one of them"
             )
         return self
 

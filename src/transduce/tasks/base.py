@@ -23,6 +23,7 @@ from transduce.data.columns.packed import one_vocabulary, tokenizers_of
 from transduce.data.columns.tokens import Tokens
 from transduce.data.corpus import provenance
 from transduce.data.input_file import InputFile
+from transduce.data.kneser_ney import MOST_TOKENS, KneserNey
 from transduce.data.labelled import LabelledFiles
 from transduce.data.pairs.pair_data import PairData
 from transduce.data.remote import located
@@ -83,6 +84,7 @@ class Task(ABC):
 
     def __init__(self, config: Any, data: Any, columns: Columns) -> None:
         self.config, self.data, self.columns = config, data, columns
+        self.ngrams: KneserNey | None = None  # a language model of the targets, for `search.lm_weight`
         self.root = Path(getattr(data, "root", "."))
 
     @classmethod
@@ -373,6 +375,16 @@ class TextTask(Task):
     def predictor(self) -> Predictor:
         """Search."""
         return SearchPredictor(self)
+
+    def count_ngrams(self, data: TaskData) -> KneserNey:
+        """A language model of the training targets."""
+        own = (self.start, self.end)
+        lines = [
+            np.append(row[~np.isin(row, own)], self.end)
+            for store, _ in data.corpora[:: data.cuts]
+            for row in store.read("target", np.arange(len(store))[:MOST_TOKENS])
+        ]
+        return KneserNey.of(np.concatenate(lines)[:MOST_TOKENS], self._written.spec.size, self.end)
 
     def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
         """By how the model writes."""

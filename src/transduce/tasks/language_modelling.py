@@ -136,7 +136,7 @@ class LanguageModelling(TextTask):
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
         """Counted n-grams with modified Kneser-Ney smoothing; none where lines begin with a token of their own."""
-        from transduce.inference.kneser_ney import MOST_TOKENS, ORDER, KneserNey
+        from transduce.data.kneser_ney import MOST_TOKENS, ORDER, KneserNey
 
         if not self.config.baseline or self.start != self.end:
             return None

@@ -19,6 +19,7 @@ from transduce.data.corpus import provenance
 from transduce.data.encoding import open_examples
 from transduce.data.filters import Dropped, FilterConfig
 from transduce.data.input_file import InputFile
+from transduce.data.kneser_ney import KneserNey
 from transduce.data.remote import located
 from transduce.data.speech.audio import ARRAY, read_features
 from transduce.data.speech.filterbank import Normalization
@@ -179,8 +180,7 @@ class SpeechRecognition(TextTask):
 
         if not self.config.baseline:
             return None
-        once = replace(data, corpora=data.corpora[:: 1 + len(self.data.speeds)])
-        recordings, targets = once.examples(MOST_FRAMES)
+        recordings, targets = self._at_one_speed(data).examples(MOST_FRAMES)
         model = NearestRecordings.of(recordings)
 
         def answers(names: Sequence[str]) -> list[str]:
@@ -188,6 +188,13 @@ class SpeechRecognition(TextTask):
             return [self._written.decode(targets[each].tolist()).strip() for each in nearest]
 
         return Baseline("nearest recording", answers, {"frames": model.frames, "examples": len(recordings)})
+
+    def count_ngrams(self, data: TaskData) -> KneserNey:
+        """Of what is said, once at whatever speeds."""
+        return super().count_ngrams(self._at_one_speed(data))
+
+    def _at_one_speed(self, data: TaskData) -> TaskData:
+        return replace(data, corpora=data.corpora[:: 1 + len(self.data.speeds)])
 
     def request(self, ids: Any, search: Search) -> Request:
         """The frames; the output may grow with them."""

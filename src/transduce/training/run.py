@@ -24,7 +24,7 @@ from transduce.data.columns.packed import pack
 from transduce.data.corpus import name_row
 from transduce.data.store import Store
 from transduce.kernels.native import kernels
-from transduce.pipeline.outline import load_weights, make_task
+from transduce.pipeline.outline import load_weights, make_task, ngrams_in
 from transduce.recipe.recipe import STAGES, Recipe, parse_recipe, unmeasured
 from transduce.runtime.event_log import NAME as LOG
 from transduce.runtime.event_log import REPORT, Log, SilentLog, read_log
@@ -32,7 +32,7 @@ from transduce.runtime.lock import run_lock
 from transduce.runtime.process_group import ALONE, ProcessGroup
 from transduce.runtime.settings import repeatable
 from transduce.search.dispatch import quickest
-from transduce.tasks.base import Task, task_class
+from transduce.tasks.base import Task, TextTask, task_class
 from transduce.tasks.column_cache import cached_columns
 from transduce.tasks.protocols import TaskData
 from transduce.training.batch_size import with_earlier_batch, with_measured_batch, write_chosen
@@ -250,6 +250,8 @@ def _check(recipe: Recipe) -> None:
             f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
             "the finished run, and give predict --shortlist."
         )
+    if recipe.search.lm_weight and not {"source", "target"} <= task_class(recipe).kinds.keys():
+        raise InputError(f"{recipe.name}: search.lm_weight is for models that write text for a source: leave it out.")
     check_embeddings(recipe)
     kernels(), figures_enabled()  # a wrong TRANSDUCE_NATIVE or TRANSDUCE_FIGURES is refused before anything is written
 
@@ -391,7 +393,12 @@ def _finish(
         provenance["confidence"] = calibrated.to_dict()
     if opens := opening_of(model, task, provenance["examples"], recipe.search):
         provenance["opening"] = opens
-    file = ModelFile(weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns)
+    if recipe.search.lm_weight:
+        assert isinstance(task, TextTask)
+        task.ngrams = task.count_ngrams(data)
+    file = ModelFile(
+        weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns, ngrams=ngrams_in(task)
+    )
     save_model_file(run / NAME, replace(file, lexicon=_lexicon(run / NAME, tokenizers)))
     precision = resolve_precision(recipe.training.precision, device())
     report = make_report(recipe, run / NAME, model, task, data, progress, precision, end, display.tell)

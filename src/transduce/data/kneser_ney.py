@@ -6,16 +6,18 @@ h' is h without its first token, and gamma(h) what makes the sum over w one. c o
 occur; of shorter ones, how many different tokens stand before them. An n-gram that begins a line has nothing before it
 and is counted as it is. D has three values for each length, for c = 1, 2 and more.
 
-Shapes: N tokens of a text, K n-grams of one length, V vocabulary.
+Shapes: N tokens of a text, or contexts, K n-grams of one length, L lengths of a context, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from transduce.core.errors import InputError
 
 Ids = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -34,6 +36,20 @@ class Ngrams(NamedTuple):
     key_K: Ids
     share_K: Shares
     rest_K: Shares
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Of its fields, without their axis."""
+        return [name.removesuffix("_K") for name in cls._fields]
+
+    def is_sound(self, keys: int) -> bool:
+        """Whether the keys ascend and are below `keys`, and all else are shares of one."""
+        shapes = len(self.key_K) > 0 and all(each.shape == (len(self.key_K),) for each in self)
+        types = self.key_K.dtype == np.int64 and self.share_K.dtype == self.rest_K.dtype == np.float64
+        if not (shapes and types and self.key_K[0] >= 0 and self.key_K[-1] < keys):
+            return False
+        shares = np.concatenate((self.share_K, self.rest_K))
+        return bool((np.diff(self.key_K) > 0).all() and ((shares >= 0) & (shares <= 1)).all())
 
     def places(self, key_N: Ids) -> Ids:
         """Where these keys are; NONE for n-grams that were never seen, and for negative keys."""
@@ -83,6 +99,67 @@ class KneserNey:
             rest_N = np.where(known_N, self.levels[length - 1].rest_K[before_N], 1.0)
             found_N = share_N + rest_N * found_N
         return np.log(found_N[1:])
+
+    def to_arrays(self) -> dict[str, Ids | Shares]:
+        """For a file: see `of_arrays`."""
+        found: dict[str, Ids | Shares] = {"end": np.array([self.end]), "root": np.array([self.root])}
+        for length, level in enumerate(self.levels, 1):
+            found |= {f"{length}.{name}": getattr(level, f"{name}_K") for name in Ngrams.names()}
+        return found
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any], vocabulary: int) -> Self:
+        """What `to_arrays` gave, read from a file.
+
+        Raises:
+            InputError: it is damaged, or of another vocabulary.
+        """
+        orders = [length for length in range(1, len(arrays)) if f"{length}.key" in arrays]
+        wanted = {"end", "root"} | {f"{length}.{name}" for length in orders for name in Ngrams.names()}
+        if arrays.keys() != wanted or not orders or orders != list(range(1, len(orders) + 1)):
+            raise InputError("the model file's n-grams are damaged: parts of them are missing.")
+        levels = [Ngrams(*(np.asarray(arrays[f"{length}.{name}"]) for name in Ngrams.names())) for length in orders]
+        places = [1, *(len(level.key_K) for level in levels)]
+        ends, roots = (np.asarray(arrays[name]) for name in ("end", "root"))
+        sound = all(level.is_sound(before * vocabulary) for level, before in zip(levels, places, strict=False))
+        one = ends.shape == roots.shape == (1,) and ends.dtype.kind == "i" and roots.dtype.kind == "f"
+        if not sound or not one or places[1] != vocabulary or not 0 <= ends[0] < vocabulary or not 0 < roots[0] <= 1:
+            raise InputError(f"the model file's n-grams are damaged, or of other tokens than its {vocabulary}.")
+        return cls(tuple(levels), vocabulary, int(ends[0]), float(roots[0]))
+
+    def contexts(self, rows: int) -> Ids:
+        """(N, L) int64: of each of so many beginnings of a line, the places of its last 1, .. L tokens, for `after`."""
+        place_NL = np.full((rows, max(1, len(self.levels) - 1)), NONE)
+        place_NL[:, 0] = self.end
+        return place_NL
+
+    def extended(self, place_NL: Ids, token_N: Ids) -> Ids:
+        """The contexts of lines with one more token, which is not the end."""
+        longer = [
+            level.places(np.where(place_N != NONE, place_N * self.vocabulary + token_N, NONE))
+            for level, place_N in zip(self.levels[1:-1], place_NL.T, strict=False)
+        ]
+        return np.stack([token_N, *longer], 1)
+
+    def after(self, place_NL: Ids) -> Shares:
+        """(N, V) the log-probabilities of every token after these contexts."""
+        found_NV = np.tile(self.levels[0].share_K + self.root / self.vocabulary, (len(place_NL), 1))
+        for shorter, level, place_N in zip(self.levels, self.levels[1:], place_NL.T, strict=False):
+            known_M = np.flatnonzero(place_N != NONE)
+            key_M = place_N[known_M] * self.vocabulary
+            found_NV[known_M] *= shorter.rest_K[place_N[known_M], None]
+            first_M, last_M = (np.searchsorted(level.key_K, each) for each in (key_M, key_M + self.vocabulary))
+            seen_S = _ranges(first_M, last_M)
+            row_S = known_M.repeat(last_M - first_M)
+            found_NV[row_S, level.key_K[seen_S] % self.vocabulary] += level.share_K[seen_S]
+        return np.log(found_NV)
+
+
+def _ranges(first_M: Ids, last_M: Ids) -> Ids:
+    """The numbers from each first up to its last, which is left out, one range after the other."""
+    count_M = last_M - first_M
+    begun_M = np.cumsum(count_M) - count_M
+    return np.arange(count_M.sum()) + (first_M - begun_M).repeat(count_M)
 
 
 class _Seen(NamedTuple):

@@ -2,11 +2,14 @@
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from transduce.inference.kneser_ney import KneserNey, _discounts
+from transduce.core.errors import InputError
+from transduce.data.kneser_ney import KneserNey, _discounts
 
 END, SIZE = 0, 7
 
@@ -91,3 +94,58 @@ def test_of_a_text_shorter_than_the_longest_n_grams_every_token_is_possible(text
     after = [model.log_probabilities([1, token])[-1] for token in range(SIZE)]
     assert np.isfinite(after).all()
     assert np.exp(after).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("lines", [0, 6, 400])
+def test_token_by_token_it_says_what_it_says_of_a_text(order: int, lines: int) -> None:
+    model, asked = KneserNey.of(drawn_text(lines), SIZE, END, order), drawn_text(20, seed=8)
+    whole = model.log_probabilities(asked)
+    contexts_NL = model.contexts(3)
+    for place, token in enumerate(asked):
+        after_NV = model.after(contexts_NL)
+        np.testing.assert_allclose(after_NV[:, token], whole[place], rtol=1e-9)
+        np.testing.assert_allclose(np.exp(after_NV).sum(1), 1.0)
+        contexts_NL = model.contexts(3) if token == END else model.extended(contexts_NL, np.full(3, token))
+
+
+def test_contexts_of_different_lines_do_not_mix() -> None:
+    model, lines = KneserNey.of(drawn_text(300), SIZE, END, 4), [[1, 2, 1], [2, 6, 6], [1, 1, 1]]
+    contexts_NL = model.contexts(3)
+    for token_N in np.array(lines).T:
+        contexts_NL = model.extended(contexts_NL, token_N)
+    together = model.after(contexts_NL)
+    for row, line in enumerate(lines):
+        alone = [model.log_probabilities([*line, token])[-1] for token in range(SIZE)]
+        np.testing.assert_allclose(together[row], alone, rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", [1, 4])
+def test_it_comes_back_from_its_arrays(order: int) -> None:
+    model, asked = KneserNey.of(drawn_text(200), SIZE, END, order), drawn_text(20, seed=8)
+    again = KneserNey.of_arrays(model.to_arrays(), SIZE)
+    assert (again.log_probabilities(asked) == model.log_probabilities(asked)).all()
+    assert (again.vocabulary, again.end, len(again.levels)) == (SIZE, END, order)
+
+
+DAMAGED: dict[str, Callable[[Any], Any]] = {
+    "1.key": lambda keys: keys[:-1],
+    "2.key": lambda keys: keys[::-1].copy(),
+    "3.key": lambda keys: keys + 10**6,
+    "2.share": lambda shares: shares * np.nan,
+    "3.share": lambda shares: shares[:-1],
+    "1.rest": lambda rests: rests + 1,
+    "2.rest": lambda rests: rests.astype(np.float32),
+    "end": lambda end: end + SIZE,
+    "root": lambda root: root - 2,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_arrays_are_refused(name: str) -> None:
+    arrays = KneserNey.of(drawn_text(50), SIZE, END, 3).to_arrays()
+    for changed in (arrays | {name: DAMAGED[name](arrays[name])}, {key: arrays[key] for key in arrays if key != name}):
+        with pytest.raises(InputError, match="n-grams are damaged"):
+            KneserNey.of_arrays(changed, SIZE)
+    with pytest.raises(InputError, match="of other tokens than its 9"):
+        KneserNey.of_arrays(arrays, SIZE + 2)
