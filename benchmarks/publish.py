@@ -152,9 +152,10 @@ def in_words(search: dict[str, Any]) -> str:
         return f"{search['iterations']} iterations, {search['lengths']} lengths"
     if search["method"] == "ctc":
         return f"beam {search['beam']}" if search["beam"] > 1 else "best path"
-    joint = f", CTC {search['ctc_weight']:g}" if search.get("ctc_weight") else ""
+    weights = {"CTC": search.get("ctc_weight"), "n-grams": search.get("lm_weight")}
+    beside = "".join(f", {name} {weight:g}" for name, weight in weights.items() if weight)
     beam = f"beam {search['beam']}, alpha {search['alpha']:g}"
-    return (beam if search["method"] == "beam" else str(search["method"])) + joint
+    return (beam if search["method"] == "beam" else str(search["method"])) + beside
 
 
 def read_search(text: str) -> list[tuple[str, Any]]:

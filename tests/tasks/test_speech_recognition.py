@@ -406,6 +406,8 @@ def test_strings_are_of_one_speaker_and_of_different_recordings(digits: Path) ->
         ("model.pointer=true", "joint"),
         ("data.train=[{file='gone.tsv'}]", "gone.tsv: no such file"),
         ("data.rate=10", "data.rate"),
+        ("search.ctc_weight=0.3", "set model.ctc_weight above 0"),
+        ("search={lm_weight=0.3, coverage=0.2}", "without coverage or a shortlist"),
     ],
 )
 def test_what_does_not_go_together_is_refused(corpus: Path, tmp_path: Path, override: str, said: str) -> None:

@@ -245,15 +245,26 @@ def _check(recipe: Recipe) -> None:
     """Raises InputError for what training does not do."""
     if first := next((section for section in STAGES if getattr(recipe, section)), None):
         raise InputError(f"{recipe.name}: [{first}] comes first; `transduce train` or train_recipe does both.")
-    if recipe.search.shortlist is not None:
+    _check_search(recipe)
+    check_embeddings(recipe)
+    kernels(), figures_enabled()  # a wrong TRANSDUCE_NATIVE or TRANSDUCE_FIGURES is refused before anything is written
+
+
+def _check_search(recipe: Recipe) -> None:
+    """Raises InputError for search settings of which the model, once trained, could make nothing."""
+    search, task = recipe.search, task_class(recipe)
+    if search.shortlist is not None:
         raise InputError(
             f"{recipe.name}: search.shortlist needs a trained model: leave it out here, run `transduce shortlist` on "
             "the finished run, and give predict --shortlist."
         )
-    if recipe.search.lm_weight and not {"source", "target"} <= task_class(recipe).kinds.keys():
+    if search.lm_weight and not (issubclass(task, TextTask) and "source" in task.kinds):
         raise InputError(f"{recipe.name}: search.lm_weight is for models that write text for a source: leave it out.")
-    check_embeddings(recipe)
-    kernels(), figures_enabled()  # a wrong TRANSDUCE_NATIVE or TRANSDUCE_FIGURES is refused before anything is written
+    if search.ctc_weight and not getattr(recipe.model, "ctc_weight", 0):
+        raise InputError(
+            f"{recipe.name}: search.ctc_weight is for a model with CTC on its encoder: leave it out, or set "
+            "model.ctc_weight above 0."
+        )
 
 
 def open_task(recipe: Recipe, display: Display) -> tuple[Task, TaskData]:

@@ -295,6 +295,7 @@ class SpeechPlanner(EncoderPlanner):
 
     def _transformer(self, size: Size) -> list[Decision]:
         published = "as in the recipe for strings of FSDD, see docs/results.md"
+        searched = "CTC and n-grams of the texts help to write, see docs/speech.md"
         return [
             Decision("model.kind", "transformer", "more than an hour of sound is enough for self-attention"),
             Decision("model.d_model", size.width, self._for_amount(size)),
@@ -305,6 +306,8 @@ class SpeechPlanner(EncoderPlanner):
             Decision("model.dropout", 0.1, published),
             Decision("model.ctc_weight", 0.3, published),
             Decision("training.learning_rate", 1e-3, published),
+            Decision("search.ctc_weight", 0.5, searched),
+            Decision("search.lm_weight", 0.2, searched),
         ]
 
     def decide(self, validation: bool, test: bool, size: Size, start: Start | None) -> list[Decision]:
