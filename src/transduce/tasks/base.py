@@ -376,15 +376,19 @@ class TextTask(Task):
         """Search."""
         return SearchPredictor(self)
 
-    def count_ngrams(self, data: TaskData) -> KneserNey:
-        """A language model of the training targets."""
+    def count_ngrams(self, data: TaskData, tell: Tell) -> KneserNey:
+        """A language model of the training targets, of the first `MOST_TOKENS` tokens of them."""
         own = (self.start, self.end)
         lines = [
             np.append(row[~np.isin(row, own)], self.end)
             for store, _ in data.corpora[:: data.cuts]
             for row in store.read("target", np.arange(len(store))[:MOST_TOKENS])
         ]
-        return KneserNey.of(np.concatenate(lines)[:MOST_TOKENS], self._written.spec.size, self.end)
+        tokens = np.concatenate(lines)
+        counted = tokens[:MOST_TOKENS]
+        every = "" if len(counted) == len(tokens) else "the first "
+        tell(f"n-grams: counted on {every}{len(counted):,} tokens of the training targets.")
+        return KneserNey.of(counted, self._written.spec.size, self.end)
 
     def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
         """By how the model writes."""

@@ -189,9 +189,9 @@ class SpeechRecognition(TextTask):
 
         return Baseline("nearest recording", answers, {"frames": model.frames, "examples": len(recordings)})
 
-    def count_ngrams(self, data: TaskData) -> KneserNey:
+    def count_ngrams(self, data: TaskData, tell: Tell) -> KneserNey:
         """Of what is said, once at whatever speeds."""
-        return super().count_ngrams(self._at_one_speed(data))
+        return super().count_ngrams(self._at_one_speed(data), tell)
 
     def _at_one_speed(self, data: TaskData) -> TaskData:
         return replace(data, corpora=data.corpora[:: 1 + len(self.data.speeds)])

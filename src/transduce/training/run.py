@@ -406,7 +406,7 @@ def _finish(
         provenance["opening"] = opens
     if recipe.search.lm_weight:
         assert isinstance(task, TextTask)
-        task.ngrams = task.count_ngrams(data)
+        task.ngrams = task.count_ngrams(data, display.tell)
     file = ModelFile(
         weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns, ngrams=ngrams_in(task)
     )
