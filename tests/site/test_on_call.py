@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 from rich.console import Console
 
-from transduce.core.errors import InputError
+from transduce.core.errors import InputError, Interrupted
 from transduce.site import on_call
 
 SCRIPT = """
@@ -32,16 +32,37 @@ def test_explore_without_a_model_serves_the_pages(run, tmp_path):
     environment = {**os.environ, "TRANSDUCE_CACHE": str(tmp_path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, env=environment, **pipes) as served:
-        told = ""
-        while "Ctrl-C" not in told and (line := served.stdout.readline()):
-            told += line
-        address = re.search(r"http://127\.0\.0\.1:\d+", told)[0]
-        for path in ("/", "/en/it.html", "/zh/it.html", "/assets/model.js"):
-            with urllib.request.urlopen(address + path, timeout=60) as answer:
-                assert answer.status == 200
-        served.send_signal(signal.SIGINT)
-        assert served.wait(60) == 0 or served.returncode == -signal.SIGINT
+        try:
+            told = ""
+            while "Ctrl-C" not in told and (line := served.stdout.readline()):
+                told += line
+            address = re.search(r"http://127\.0\.0\.1:\d+", told)[0]
+            for path in ("/", "/en/it.html", "/zh/it.html", "/assets/model.js"):
+                with urllib.request.urlopen(address + path, timeout=60) as answer:
+                    assert answer.status == 200
+            served.send_signal(signal.SIGINT)
+            assert served.wait(60) == 0 or served.returncode == -signal.SIGINT
+        finally:
+            served.kill()
     assert "trained first" not in told
+
+
+def test_a_signal_that_comes_with_a_request_ends_the_server(tmp_path, monkeypatch):
+    def interrupted(self, request, address):
+        raise Interrupted("stopped by SIGINT.")
+
+    def ask(address):
+        port = int(address.rsplit(":", 1)[1])
+        asking = http.client.HTTPConnection("127.0.0.1", port)
+        asking.connect()  # is accepted once the server runs
+        connections.append(asking)
+
+    connections = []
+    monkeypatch.setattr(on_call.Server, "process_request", interrupted)
+    server = threading.Thread(target=on_call.serve, args=(tmp_path, 0, ask), daemon=True)
+    server.start()
+    server.join(30)
+    assert not server.is_alive()
 
 
 def test_a_port_that_is_taken_is_said_to_be(tmp_path):

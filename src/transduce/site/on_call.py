@@ -57,8 +57,11 @@ class Server(ThreadingHTTPServer):
     """A server that says nothing of clients who leave."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """What went wrong, but for a connection that broke."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        """What went wrong, but for a connection that broke. A signal that came meanwhile ends the server."""
+        error = sys.exc_info()[1]
+        if isinstance(error, Interrupted):
+            raise error
+        if not isinstance(error, ConnectionError):
             super().handle_error(request, client_address)
 
 
