@@ -48,9 +48,9 @@ site-recordings: $(STAMP)
 	$(BIN)/python -m transduce.site.record $(RECORDINGS)
 
 # tests/conftest.py says how many workers there are; each computes with one thread. What the tests of a file share is
-# made once, as one worker runs them all.
+# made once, as one worker runs them all. A test that hangs fails after 15 minutes, and is named.
 # Compiled modules are kept wherever that was switched off: some hundred processes would each compile them again.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --timeout 900
 
 test test-all: export PYTHONDONTWRITEBYTECODE =
 
