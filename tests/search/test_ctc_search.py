@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from random_models import sentences, translator
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
+from transduce.data.kneser_ney import KneserNey
 from transduce.kernels.native import prefixes as native
 from transduce.models.protocols import Aligns
 from transduce.search import ctc
@@ -22,6 +24,7 @@ from transduce.search.request import Request
 from transduce.search.settings import Search
 
 BLANK, END, FORBIDDEN, VOCABULARY = 0, 1, 2, 5
+NONE = {"lm_weight": 0.0}
 PLAIN = {"kind": "ctc", "tied": "none", "d_model": 16, "heads": 2, "feed_forward": 24}
 
 
@@ -51,8 +54,10 @@ def by_all_rows(model: Table, source: list[int]) -> dict[tuple[int, ...], float]
     return {output: math.log(math.fsum(values)) for output, values in found.items()}
 
 
-def searched(model: Aligns, sources: list[list[int]], asked: Search, limit: int = 9) -> list[list[Hypothesis]]:
-    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN]}
+def searched(
+    model: Aligns, sources: list[list[int]], asked: Search, limit: int = 9, **more: Any
+) -> list[list[Hypothesis]]:
+    options = {"start": BLANK, "end": END, "forbidden": [BLANK, FORBIDDEN], **more}
     return search(model, padded(sources), [Request(limit)] * len(sources), asked, **options)  # type: ignore[arg-type]
 
 
@@ -85,6 +90,39 @@ def test_a_beam_of_one_is_the_best_row_with_the_probability_of_all_that_say_it(
         output = tuple(token for token, _ in itertools.groupby(row) if token != BLANK)
         assert found.tokens == (*output, END)
         assert found.log_probability == pytest.approx(by_all_rows(model, source)[output], abs=1e-5)
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize(("order", "weight"), [(1, 0.5), (2, 1.0), (4, 0.3)])
+def test_with_n_grams_it_finds_the_best_by_the_sum_of_both(order: int, weight: float) -> None:
+    text = [3, 4, END, 3, 4, 3, END, 4, 4, END, 3, END, 3, 4, 4, 3, END, 4, END]
+    model, ngrams = Table(7), KneserNey.of(text, VOCABULARY, END, order)
+    asked = Search(method="ctc", beam=200, nbest=4, length_rule="none", lm_weight=weight)
+    sources = [[5, 3, 4, 8, 3], [3, 3], [7, 4, 6]]
+    for source, found in zip(sources, searched(model, sources, asked, ngrams=ngrams), strict=True):
+        everything = {
+            output: value + weight * float(ngrams.log_probabilities([*output, END]).sum())
+            for output, value in by_all_rows(model, source).items()
+        }
+        best = sorted(everything, key=lambda output: -everything[output])[:4]
+        assert [each.tokens for each in found] == [(*output, END) for output in best]
+        assert [each.log_probability for each in found] == pytest.approx([everything[each] for each in best], abs=1e-5)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_with_n_grams_the_kernel_keeps_what_python_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Table(11, 1.0)
+    drawn = torch.randint(3, 5, (400,), generator=torch.Generator().manual_seed(2)).tolist()
+    text = [token for place, token in enumerate(drawn) for token in ((token, END) if place % 5 == 4 else (token,))]
+    sources = [[3 + (row * place) % 6 for place in range(9)] for row in range(6)]
+    for order, beam in itertools.product((2, 5), (2, 3)):
+        asked = Search(method="ctc", beam=beam, nbest=beam, length_rule="none", lm_weight=1.5)
+        ngrams, found = KneserNey.of(text, VOCABULARY, END, order), []
+        for fast in (True, False):
+            monkeypatch.setattr(native, "can_find", lambda value_BPK, fast=fast: fast)
+            found.append([[each.tokens for each in row] for row in searched(model, sources, asked, ngrams=ngrams)])
+        plain = [[each.tokens for each in row] for row in searched(model, sources, asked.model_copy(update=NONE))]
+        assert found[0] == found[1] != plain
 
 
 def slow_beam(probability_PV: list[list[float]], beam: int) -> set[tuple[int, ...]]:
@@ -219,4 +257,6 @@ def test_the_kernel_finds_what_the_loops_do(seed: int, beam: int, ties: bool, co
     found = native.ctc_prefixes(value_BPK, token_BPK, blank_BP, lengths_B, 6, BLANK, beam)
     rows = zip(value_BPK.tolist(), token_BPK.tolist(), blank_BP.tolist(), lengths_B.tolist(), strict=True)
     for outputs, (values, tokens, blanks, length) in zip(found, rows, strict=True):
-        assert outputs == ctc._beam(values[:length], tokens[:length], blanks[:length], BLANK, beam)
+        assert outputs == ctc._beam(
+            values[:length], tokens[:length], blanks[:length], BLANK, beam, ctc._Likely(None, 0.0)
+        )

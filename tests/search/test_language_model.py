@@ -73,6 +73,7 @@ def test_an_output_is_the_same_alone_and_in_a_batch(model: Any, method: str) -> 
 def test_what_cannot_be_is_told(model: Any) -> None:
     with pytest.raises(InputError, match="this model has no n-grams"):
         search(model, sources(), [Request(4)] * 2, Search(lm_weight=0.3), **GIVEN)
-    for key, value in {"coverage": 0.2, "shortlist": 5, "method": "sample"}.items():
+    impossible: list[dict[str, Any]] = [{"coverage": 0.2}, {"shortlist": 5}, {"method": "sample"}]
+    for each in [*impossible, {"method": "ctc", "beam": 1}, {"method": "mask_predict"}]:
         with pytest.raises(ValueError, match="without coverage or a shortlist"):
-            Search(lm_weight=0.3, **{key: value})
+            Search(lm_weight=0.3, **each)

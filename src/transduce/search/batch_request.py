@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transduce.core.errors import InputError, TransduceError
 from transduce.core.padded import Padded
+from transduce.data.kneser_ney import KneserNey
 from transduce.models.protocols import Tree, select
 from transduce.search.coverage import Coverage
 from transduce.search.lattice import Lattices
@@ -35,6 +36,7 @@ class BatchRequest:
     shortlist: (B, V) bool, True = an output of the row may contain the token; None = any token. With a shortlist,
         `model` is `Shortlisted`.
     on_step: called after each token; None = no calls.
+    ngrams: the language model for `Search.lm_weight`; None = there is none.
     """
 
     model: Any
@@ -49,6 +51,7 @@ class BatchRequest:
     lattices: Lattices | None = None
     shortlist: Tensor | None = None
     on_step: OnStep | None = None
+    ngrams: KneserNey | None = None
 
     @property
     def rows(self) -> int:

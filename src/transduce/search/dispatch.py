@@ -85,6 +85,7 @@ def search(
         rules_of(end, requests, settings.no_repeat_ngram),
         lattices=None if lattices is None else Lattices(len(requests)),
         on_step=on_step,
+        ngrams=ngrams if settings.lm_weight else None,
     )
     _check(batch)
     _check_model(model, settings.method)
@@ -98,8 +99,10 @@ def search(
         return []
     if settings.ctc_weight:
         batch = replace(batch, model=JointlyDecoded(model, settings.ctc_weight, start, end))
-    if settings.lm_weight and ngrams is not None:
-        batch = replace(batch, model=WithLanguageModel(batch.model, ngrams, settings.lm_weight, start, batch.device))
+    if batch.ngrams is not None and settings.method not in AT_ONCE:
+        batch = replace(
+            batch, model=WithLanguageModel(batch.model, batch.ngrams, settings.lm_weight, start, batch.device)
+        )
     if settings.coverage > 0 and isinstance(model, Steps):
         covered = Coverage(model, settings.coverage)
         batch = replace(batch, model=covered, coverage=covered)

@@ -40,8 +40,8 @@ class Search(Config):
     """For models with model.ctc_weight: weight of CTC's prefix probabilities, beside attention's (Watanabe et al. 2017
     use 0.3)."""
     lm_weight: Annotated[float, KEYS["lm_weight"]] = KEYS["lm_weight"].default
-    """Weight of a language model beside the model (shallow fusion, Gulcehre et al. 2015), for greedy and beam search:
-    n-grams of the training targets, counted at the end of a training whose recipe sets this."""
+    """Weight of a language model beside the model (shallow fusion, Gulcehre et al. 2015; of CTC, Hannun et al. 2014).
+    Its n-grams are those of the training targets, counted at the end of a training whose recipe sets this."""
     nbest: Annotated[int, KEYS["nbest"]] = KEYS["nbest"].default
     """Number of hypotheses for each source; for `sample`, of independent samples."""
     max_length_factor: Annotated[float, KEYS["max_length_factor"]] = KEYS["max_length_factor"].default
@@ -107,12 +107,11 @@ class Search(Config):
 
     @model_validator(mode="after")
     def _asks_its_language_model(self) -> Self:
-        if self.lm_weight and (
-            self.method not in ("greedy", "beam") or self.coverage > 0 or self.shortlist is not None
-        ):
+        goes = self.method in ("greedy", "beam") or (self.method == "ctc" and self.beam > 1)
+        if self.lm_weight and not (goes and self.coverage == 0 and self.shortlist is None):
             raise ValueError(
-                f'lm_weight = {self.lm_weight}: n-grams are for the methods "greedy" and "beam", without coverage or a '
-                "shortlist; leave out one of them"
+                f'lm_weight = {self.lm_weight}: n-grams are for the methods "greedy" and "beam", and for "ctc" with a '
+                "beam above 1, without coverage or a shortlist; leave out one of them"
             )
         return self
 

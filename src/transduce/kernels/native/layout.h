@@ -14,6 +14,7 @@
 #include "member.h"
 #include "norm.h"
 #include "numbers.h"
+#include "prefixes.h"
 #include "shortlist.h"
 #include "top.h"
 
@@ -74,6 +75,10 @@ inline std::vector<Layout> layouts() {
         {"Reader", sizeof(Reader),
          {FIELD(Reader, writer), FIELD(Reader, weights), FIELD(Reader, read), FIELD(Reader, real_BS),
           FIELD(Reader, positions)}},
+        {"NgramModel", sizeof(NgramModel),
+         {FIELD(NgramModel, key), FIELD(NgramModel, first), FIELD(NgramModel, share), FIELD(NgramModel, rest),
+          FIELD(NgramModel, root), FIELD(NgramModel, weight), FIELD(NgramModel, levels), FIELD(NgramModel, vocabulary),
+          FIELD(NgramModel, end)}},
         {"Barred", sizeof(Barred), {FIELD(Barred, column), FIELD(Barred, count)}},
         {"Wanted", sizeof(Wanted),
          {FIELD(Wanted, start), FIELD(Wanted, end), FIELD(Wanted, beam), FIELD(Wanted, nbest),

@@ -27,6 +27,7 @@ STRUCTS = {
     "Writer": "embedding_VD position_TD turn_TE embedding_norm:Norm norm:Norm output:Weight width heads hidden pre "
     "activation blocks scaled zero_start",
     "Reader": "writer weights read real_BS positions",
+    "NgramModel": "key first share rest root weight levels vocabulary end",
     "Barred": "column count",
     "Wanted": "start end beam nbest barred:Barred longest stopping forces_end",
 }
@@ -39,7 +40,7 @@ FUNCTIONS = {
     "beam_search": "ppiiipppppppffffppppp",
     "cross_entropy": "ppppiif",
     "cross_entropy_gradient": "ppppiiff",
-    "ctc_prefixes": "ppppiiiiiipp",
+    "ctc_prefixes": "ppppiiiiiippp",
     "decoder_step": "pppppppppiiiiiiiiiif",
     "dropped": "ppiiu",
     "encoder_pass": "ppppiiiiiiiif",
