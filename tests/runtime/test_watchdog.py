@@ -147,6 +147,45 @@ def test_nobody_seems_silent_where_the_store_has_gone(watched: Watched) -> None:
     assert watched.dog._silent() == []
 
 
+class SilentStore(Store):
+    """Answers until it is told to be silent: then no call returns, as where a link is cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.silent, self.done = threading.Event(), threading.Event()
+
+    def set(self, key: str, value: str) -> None:
+        if self.silent.is_set():
+            self.done.wait(60)
+        super().set(key, value)
+
+
+def test_one_whose_store_does_not_answer_leaves_and_names_the_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, codes, store = threading.Event(), list[int](), SilentStore()
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        left.set()
+
+    monkeypatch.setattr(watchdog, "OFTEN", 0.02)
+    monkeypatch.setattr(watchdog.os, "_exit", leave)
+    monkeypatch.setenv("MASTER_ADDR", "10.77.0.1")
+    dog = Watchdog(store, 1, 3, Pulse(waits=True), 0.5)
+    dog.start()
+    assert not left.wait(1.5), "the store answers"
+    store.silent.set()
+    assert left.wait(20)
+    store.done.set()
+    dog.stop()
+    told = capsys.readouterr().err
+    assert "process 1 of 3, on " in told
+    assert "no answer for 1 s from 10.77.0.1" in told
+    assert "The last checkpoint is intact" in told
+    assert codes == [1]
+
+
 def test_the_threads_own_time_is_no_movement() -> None:
     store = Store()
     dog = Watchdog(store, 0, 1, Pulse(), LIMIT)

@@ -2,7 +2,7 @@
 
 Every process says every two seconds where it stands, in the store that torchrun keeps. It stands still when it computes
 nothing, or when a step of its work takes far longer than all before. A process that waits for others does so by right,
-unless all wait. One that has died says nothing any more.
+unless all wait. One that has died says nothing any more. One that the store does not answer is cut off, and leaves.
 """
 
 import json
@@ -81,7 +81,13 @@ class Watchdog(threading.Thread):
         self._last: dict[int, dict[str, Any]] = {}
         self._left: set[int] = set()  # those that said that they are done
         self._main = threading.main_thread().ident
+        self._looks = 0  # that the store answered
         self._done = threading.Event()
+
+    def start(self) -> None:
+        """Begins to look, and to mind that the store answers."""
+        super().start()
+        threading.Thread(target=self._mind_store, name="watchdog of the store", daemon=True).start()
 
     def stop(self) -> None:
         """The work of this process is done: it need not move any more."""
@@ -128,14 +134,40 @@ class Watchdog(threading.Thread):
                 still = self._standing_still()
             except (RuntimeError, OSError, ValueError):
                 self._spoken.clear()  # what others say now is not heard, so nobody is silent
-                return  # the store is gone: torchrun ends this process
+                return  # the store is gone: torchrun ends this process, or `_mind_store` does
+            self._looks += 1
             if still and not self._done.is_set():
                 self._leave(still)
 
+    def _mind_store(self) -> None:
+        """Ends the process where the store does not answer: a link that is cut fails no call, it only never returns.
+
+        Counts its own looks, not the clock: a process that was stopped has heard nothing for long, and need not leave.
+        """
+        answered, waited = self._looks, 0.0
+        while waited <= self._limit:
+            if self._done.wait(OFTEN):
+                return
+            waited = waited + OFTEN if self._looks == answered else 0.0
+            answered = self._looks
+        state = self._state()
+        sys.stderr.write(
+            f"transduce: {_called(self._rank, self._world, state)} has had no answer for {waited:.0f} s from "
+            f"{os.environ.get('MASTER_ADDR', 'the machine')}, which keeps the store of this training, so it leaves. "
+            "That machine has gone, or the network between the two. The last checkpoint is intact; the same command "
+            f"goes on from there. {_stood(state)}"
+        )
+        with suppress(OSError):
+            sys.stderr.flush()
+        os._exit(1)
+
     def _say(self) -> None:
+        self._store.set(f"pulse/{self._rank}", json.dumps(self._state()))
+
+    def _state(self) -> dict[str, Any]:
         frame = sys._current_frames().get(self._main or 0)
         stack = traceback.extract_stack(frame) if frame else []
-        state = {
+        return {
             "step": self._pulse.step,
             "in_step": self._pulse.in_step,
             "waits": self._pulse.waits or _in_collective(stack),
@@ -145,7 +177,6 @@ class Watchdog(threading.Thread):
             "host": socket.gethostname(),
             "stack": "".join(traceback.format_list(stack)[-FRAMES:]),
         }
-        self._store.set(f"pulse/{self._rank}", json.dumps(state))
 
     def _computed(self) -> list[float]:
         """Seconds of the main thread, in tenths; and of all threads but this, which others of this process share.
