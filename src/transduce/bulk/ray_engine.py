@@ -10,8 +10,11 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +26,9 @@ from transduce.core.extras import library
 from transduce.runtime.environment import library_versions
 from transduce.version import __version__
 
+OFTEN = 2.0  # seconds between two looks at the cluster
+ANSWER = 5.0  # seconds in which a machine takes a connection
+SILENT = 30.0  # seconds without an answer, after which it is named
 THREADS = 1  # of an actor, which takes one processor
 SAME = ("torch", "tokenizers")  # libraries that decide about bits
 LOCAL = {  # of a cluster that is started here: no reports of use to its makers, no lower priority, no log of its own
@@ -62,7 +68,7 @@ class RayEngine:
             lengths = _spooled(blocks, spool)
             if not lengths:
                 return
-            with _cluster(self._workers):
+            with _cluster(self._workers), _watched():
                 for text, length in zip(self._answered(job, spool), lengths, strict=True):
                     answer = json.loads(text)
                     self.processes.add((answer["machine"], answer["process"]))
@@ -218,6 +224,84 @@ def _cluster(workers: int | None) -> Iterator[None]:
         logger.setLevel(level)
         if not connected:
             ray.shutdown()
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    """A thread names the machines of the cluster that go meanwhile; see `ClusterWatch`."""
+    import ray
+
+    watch = ClusterWatch(ray.nodes)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
+
+
+class ClusterWatch(threading.Thread):
+    """Names on standard error each machine of a cluster that does not answer, and each that Ray has given up.
+
+    Ray needs more than a minute for the second where a link is cut, and its own words are not shown.
+
+    Args:
+        nodes: what `ray.nodes` gives.
+        silent: seconds without an answer after which a machine is named.
+    """
+
+    def __init__(self, nodes: Callable[[], list[dict[str, Any]]], silent: float = SILENT) -> None:
+        super().__init__(name="watch of the cluster", daemon=True)
+        self._nodes, self._limit = nodes, silent
+        self._answered: dict[str, float] = {}  # when each machine did so last; those that are given up are not there
+        self._named: set[str] = set()
+        self._done = threading.Event()
+
+    def stop(self) -> None:
+        """The work is done. A head node that does not answer may keep it a while."""
+        self._done.set()
+        self.join(OFTEN)
+
+    def run(self) -> None:
+        """Until `stop`, or until the head node has gone, which Ray says."""
+        while not self._done.wait(OFTEN):
+            try:
+                nodes = self._nodes()
+            except Exception:
+                return
+            for node in nodes:
+                if not self._done.is_set():
+                    self._look(node)
+
+    def _look(self, node: dict[str, Any]) -> None:
+        key, now = node["NodeID"], time.monotonic()
+        if not node["Alive"]:
+            if self._answered.pop(key, None) is not None:
+                _tell(node, "has gone from the Ray cluster. The others do its lines again.")
+            return
+        if key not in self._answered or _answers(node):
+            self._answered[key] = now
+            self._named.discard(key)
+        elif now - self._answered[key] > self._limit and key not in self._named:
+            self._named.add(key)
+            _tell(
+                node,
+                f"has not answered for {now - self._answered[key]:.0f} s: it has gone, or the network to it. Ray gives "
+                "it up after a minute or so; then the others do its lines.",
+            )
+
+
+def _answers(node: dict[str, Any]) -> bool:
+    try:
+        with socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), ANSWER):
+            return True
+    except OSError:
+        return False
+
+
+def _tell(node: dict[str, Any], what: str) -> None:
+    sys.stderr.write(f"transduce: {node['NodeManagerHostname']} ({node['NodeManagerAddress']}) {what}\n")
+    with suppress(OSError):
+        sys.stderr.flush()
 
 
 def _connect(workers: int | None) -> None:
