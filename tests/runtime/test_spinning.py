@@ -133,5 +133,25 @@ def test_only_the_librarys_own_memory_is_looked_at() -> None:
         assert any(low < last <= high for low, high in mapped)
 
 
+@LINUX
+def test_looking_for_the_place_never_stops_a_thread_that_imports() -> None:
+    """The linker's lock and Python's: both threads would wait for ever."""
+    code = (
+        "import _ctypes, faulthandler, importlib.util, threading\n"
+        "from transduce.runtime.spinning import place_of_spins\n"
+        "faulthandler.dump_traceback_later(20, exit=True)\n"
+        "module, done = importlib.util.find_spec('_bz2').origin, threading.Event()\n"
+        "def look():\n"
+        "    while not done.is_set():\n"
+        "        place_of_spins()\n"
+        "threading.Thread(target=look).start()\n"
+        "for _ in range(200):\n"
+        "    _ctypes.dlclose(_ctypes.dlopen(module, 2))\n"
+        "done.set()\n"
+        "print('done')"
+    )
+    assert child(code) == ["done"]
+
+
 def _spans(words: list[str]) -> list[list[int]]:
     return [[int(number, 16) for number in word.split("-")] for word in words if "-" in word]

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 VARIABLE, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 SPINS = 300_007  # some 3 ms, GNU's own default is 300,000; a number by which the place is found
@@ -141,37 +141,79 @@ class _Segment(ctypes.Structure):
     )
 
 
-class _Library(ctypes.Structure):
-    """The first fields of dl_phdr_info of link.h: a loaded library."""
+class _Header(ctypes.Structure):
+    """Elf64_Ehdr of elf.h: how a library's file, and so its first page in memory, begins."""
 
     _fields_ = (
-        ("dlpi_addr", ctypes.c_uint64),
-        ("dlpi_name", ctypes.c_char_p),
-        ("dlpi_phdr", ctypes.POINTER(_Segment)),
-        ("dlpi_phnum", ctypes.c_uint16),
+        ("e_ident", ctypes.c_uint8 * 16),
+        ("e_type", ctypes.c_uint16),
+        ("e_machine", ctypes.c_uint16),
+        ("e_version", ctypes.c_uint32),
+        ("e_entry", ctypes.c_uint64),
+        ("e_phoff", ctypes.c_uint64),
+        ("e_shoff", ctypes.c_uint64),
+        ("e_flags", ctypes.c_uint32),
+        ("e_ehsize", ctypes.c_uint16),
+        ("e_phentsize", ctypes.c_uint16),
+        ("e_phnum", ctypes.c_uint16),
     )
 
 
-LOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
+class _Mapping(NamedTuple):
+    """A line of /proc/self/maps: addresses, and whether this is the readable beginning of a libgomp."""
+
+    first: int
+    last: int
+    readable: bool
+    begins: bool
+
+
+ELF64 = b"\x7fELF\x02"
 LOADED, WRITABLE = 1, 2  # PT_LOAD and PF_W of elf.h
 
 
 def _variables() -> list[tuple[int, int]]:
-    """Address and bytes of the library's variables, as the linker tells them: no other memory is looked at."""
-    found: list[tuple[int, int]] = []
+    """Address and bytes of the library's variables, as its headers tell them: no other memory is looked at.
 
-    def look(library: Any, _size: int, _given: None) -> int:
-        each = library.contents
-        if "libgomp" in Path(os.fsdecode(each.dlpi_name or b"")).name:
-            segments = [each.dlpi_phdr[place] for place in range(each.dlpi_phnum)]
-            written = [one for one in segments if one.p_type == LOADED and one.p_flags & WRITABLE]
-            found.extend((each.dlpi_addr + one.p_vaddr, one.p_memsz) for one in written)
-        return 0
+    The linker would tell them, too (dl_iterate_phdr), but under its lock: while Python code runs there, a thread that
+    imports a compiled module waits for that lock and holds Python's, and both wait for ever.
+    """
+    mappings = _mappings() if sys.maxsize > 1 << 32 else []
+    spans = [span for each in mappings if each.begins for span in _written(each)]
+    return [
+        (_aligned(first), first + size - _aligned(first))
+        for first, size in spans
+        if size
+        == sum(max(0, min(first + size, each.last) - max(first, each.first)) for each in mappings if each.readable)
+    ]
 
-    program = ctypes.CDLL(None)
-    if sys.maxsize > 1 << 32 and hasattr(program, "dl_iterate_phdr"):
-        program.dl_iterate_phdr(LOOK(look), None)
-    return [(_aligned(first), first + size - _aligned(first)) for first, size in found]
+
+def _mappings() -> list[_Mapping]:
+    """What is mapped into memory; nothing where the system does not tell."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        span, access, offset, _, _, *path = line.split(maxsplit=5)
+        first, last = (int(each, 16) for each in span.split("-"))
+        readable, ours = access[0] == "r", bool(path) and "libgomp" in Path(path[0]).name
+        found.append(_Mapping(first, last, readable, readable and ours and int(offset, 16) == 0))
+    return found
+
+
+def _written(beginning: _Mapping) -> list[tuple[int, int]]:
+    """Address and bytes of the parts of a loaded library that can be written."""
+    header, size = _Header.from_address(beginning.first), ctypes.sizeof(_Segment)
+    if bytes(header.e_ident[:5]) != ELF64 or header.e_phentsize != size:
+        return []
+    if header.e_phoff + header.e_phnum * size > beginning.last - beginning.first:
+        return []
+    segments = list((_Segment * header.e_phnum).from_address(beginning.first + header.e_phoff))
+    loaded = [each for each in segments if each.p_type == LOADED]
+    base = beginning.first - min((each.p_vaddr for each in loaded if each.p_offset == 0), default=0)
+    return [(base + each.p_vaddr, each.p_memsz) for each in loaded if each.p_flags & WRITABLE]
 
 
 def _aligned(address: int) -> int:
