@@ -112,6 +112,19 @@ def test_nothing_is_done_once_openmp_is_loaded() -> None:
     assert child(code) == ["False", "False"]
 
 
+@LINUX
+def test_it_is_looked_for_once_the_library_is_loaded() -> None:
+    code = (
+        "from transduce.runtime.spinning import _is_loaded\n"
+        "print(_is_loaded())\n"
+        "import torch\n"
+        "print(_is_loaded())\n"
+        "torch.__spec__._initializing = True\n"
+        "print(_is_loaded())"
+    )
+    assert child(code) == ["False", "True", "False"]
+
+
 def test_without_the_number_there_is_no_place() -> None:
     assert place_of_spins() is None
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from transduce.kernels.native import openmp
+
 VARIABLE, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 SPINS = 300_007  # some 3 ms, GNU's own default is 300,000; a number by which the place is found
 FIRST, OFTEN = 0.1, 0.25  # seconds between two looks: in the first second, and later
@@ -94,10 +96,16 @@ def _watch(found: ctypes.c_ulonglong | None = None, ended: threading.Event | Non
         if after is None:
             return
         busy, before = contention.seen(before.others(after)), after
-        if found is None:
+        if found is None and _is_loaded():
             found = place_of_spins()
         if found is not None:
             found.value = 0 if busy else SPINS
+
+
+def _is_loaded() -> bool:
+    """Whether whoever brings the library has ended loading it; before, its memory may not be there yet."""
+    importing = getattr(getattr(sys.modules.get("torch"), "__spec__", None), "_initializing", True)
+    return openmp.is_provided() or not importing
 
 
 @contextmanager
