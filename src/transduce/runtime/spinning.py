@@ -172,7 +172,7 @@ class _Mapping(NamedTuple):
 
     first: int
     last: int
-    readable: bool
+    can_be_read: bool
     begins: bool
 
 
@@ -192,7 +192,7 @@ def _variables() -> list[tuple[int, int]]:
         (_aligned(first), first + size - _aligned(first))
         for first, size in spans
         if size
-        == sum(max(0, min(first + size, each.last) - max(first, each.first)) for each in mappings if each.readable)
+        == sum(max(0, min(first + size, each.last) - max(first, each.first)) for each in mappings if each.can_be_read)
     ]
 
 
