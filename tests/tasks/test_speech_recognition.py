@@ -23,6 +23,7 @@ from transduce.core.errors import InputError
 from transduce.core.model_file import NAME
 from transduce.core.padded import Padded
 from transduce.data.columns.frames import Frames
+from transduce.data.kneser_ney import KneserNey
 from transduce.data.speech.recordings import RecordingFile, RecordingParts, Strings, read_recordings
 from transduce.interpret.attention import attention_of
 from transduce.interpret.figures import exposure_figure
@@ -233,11 +234,18 @@ def test_a_killed_training_ends_in_the_same_bytes(corpus: Path, tmp_path: Path) 
     for without in ("ctc_weight", "lm_weight"):
         other = model.predict(names, **{without: 0.0})
         assert [each.log_probability for each in found] != [each.log_probability for each in other]
-    assert model.task.ngrams.log_probabilities(model.task.tokenizers["target"].encode(["abab"])[0]).sum() < 0
+    assert_counted_on(model, [line.split("\t")[1] for line in (corpus / "train.tsv").read_text().splitlines()])
     [last], test = read_log(killed / "log.jsonl")[-1:], read_report(killed)["tests"]["held_out"]  # type: ignore[index]
     assert "exposure_bias" in last, "attention alone writes in validation"
     assert not {"teacher_forced", "exposure_bias"} & test["scores"].keys(), "CTC helps to write in tests"
     assert "errors_by_position" not in test
+
+
+def assert_counted_on(model: Any, texts: list[str]) -> None:
+    tokens = model.task.tokenizers["target"]
+    read = [[id_ for ids in tokens.encode(lines) for id_ in (*ids, tokens.end)] for lines in (texts, ["abab", "d"])]
+    wanted = KneserNey.of(read[0], tokens.size, tokens.end)
+    assert (model.task.ngrams.log_probabilities(read[1]) == wanted.log_probabilities(read[1])).all()
 
 
 def test_lists_of_files_are_predicted_evaluated_and_compared(trained: Path, corpus: Path, tmp_path: Path) -> None:

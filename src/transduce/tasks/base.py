@@ -5,7 +5,7 @@ prediction, the command line and the page ask these, and never which task it is.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,6 +42,7 @@ from transduce.search.request import Request
 from transduce.search.settings import Search
 from transduce.tasks.protocols import Baseline, TaskData, Tell
 
+ROWS = 10_000  # that are read together
 SHOWN = 40  # characters of a wrong text in a message
 ANY_LENGTH = 1 << 24  # input tokens
 
@@ -378,17 +379,22 @@ class TextTask(Task):
 
     def count_ngrams(self, data: TaskData, tell: Tell) -> KneserNey:
         """A language model of the training targets, of the first `MOST_TOKENS` tokens of them."""
-        own = (self.start, self.end)
-        lines = [
-            np.append(row[~np.isin(row, own)], self.end)
-            for store, _ in data.corpora[:: data.cuts]
-            for row in store.read("target", np.arange(len(store))[:MOST_TOKENS])
-        ]
-        tokens = np.concatenate(lines)
+        tokens = np.concatenate([*self._lines(data)])
         counted = tokens[:MOST_TOKENS]
         every = "" if len(counted) == len(tokens) else "the first "
         tell(f"n-grams: counted on {every}{len(counted):,} tokens of the training targets.")
         return KneserNey.of(counted, self._written.spec.size, self.end)
+
+    def _lines(self, data: TaskData) -> Iterator[NDArray[np.int64]]:
+        """The training targets, each with the end behind it, until there are more than `MOST_TOKENS` tokens."""
+        count = 0
+        for store, _ in data.corpora[:: data.cuts]:
+            for first in range(0, len(store), ROWS):
+                for row in store.read("target", np.arange(first, min(first + ROWS, len(store)))):
+                    yield np.append(row[~np.isin(row, (self.start, self.end))], self.end).astype(np.int64)
+                    count += len(row) + 1
+                if count > MOST_TOKENS:
+                    return
 
     def objective(self, model: nn.Module, config: "LossConfig | None" = None) -> "Objective":
         """By how the model writes."""
