@@ -2,13 +2,16 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from transduce.cli.app import GROUPS, app, paragraphs
+from transduce.cli.app import GROUPS, app
+from transduce.cli.commands import paragraphs
 from transduce.serve.settings import ServeSettings
 
 COMMAND: Any = get_command(app)
@@ -37,6 +40,22 @@ def test_the_overview_has_groups_and_whole_examples() -> None:
         sentence, example, *_ = paragraphs(COMMAND.commands[verb].help)
         assert example.strip() in shown
         assert " ".join(sentence.split()) in " ".join(shown.split())
+
+
+def test_the_overview_imports_no_command_and_a_command_no_other() -> None:
+    code = (
+        "import sys; sys.argv[0] = 'transduce'; from transduce.cli.app import main\n"
+        "try: main()\nfinally: print('at last', *sys.modules)"
+    )
+    places = {verb: f"transduce.cli.{verb.replace('-', '_')}" for verb in VERBS}
+    for words, wanted in ({"--help": "", "score --help": "score"}).items():
+        command = [sys.executable, "-c", code, *words.split()]
+        shown, _, modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.rpartition(
+            "at last"
+        )
+        assert [verb for verb, place in places.items() if place in modules.split()] == [wanted] * bool(wanted)
+        if not wanted:
+            assert " ".join(shown.split()) == " ".join(CliRunner().invoke(app, ["--help"]).output.split())
 
 
 @pytest.mark.parametrize("verb", VERBS)

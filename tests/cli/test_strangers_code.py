@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.cli.app import COMMANDS, app, main
+from transduce.cli.app import GROUPS, app, main
 from transduce.core import trust
 from transduce.core.model_file import load_model_file, save_model_file
 
@@ -57,7 +57,7 @@ HOW = {  # by verb, the command lines that are tried
     "info": [[BAD], [RUN]],
     "demo": [["--run", RUN], ["--run", BAD]],
 }
-NAMES = [*(verb.__name__.replace("_", "-") for verb in COMMANDS), "datastore"]
+NAMES = [name for names in GROUPS.values() for name in names]
 
 
 def lines_of(verb: str) -> list[list[str]]:

@@ -143,6 +143,18 @@ def info(
         write_line(f"{name:10}  {value}")
 
 
+def datastore() -> None:
+    """Let a model consult a translation memory while it translates.
+
+        transduce datastore build runs/my memory.tmx
+
+    `build` makes a datastore of a memory, `info` shows what one holds. predict and serve take it with --datastore.
+    """
+
+
+VERBS = (build, info)
+
+
 def settings_of(given: Sequence[str] | None) -> dict[str, Any]:
     """The settings that KEY=VALUE name. Raises InputError for what is malformed; names are checked later."""
     from transduce.core.overrides import apply_overrides
