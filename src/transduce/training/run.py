@@ -397,6 +397,9 @@ def _finish(
         load_weights(model, checkpoints.load_best(progress))
     else:
         load_weights(model, trained.average.tensors() or lasting_tensors(model))
+    if recipe.search.lm_weight:
+        assert isinstance(task, TextTask)
+        task.ngrams = task.count_ngrams(data, display.tell)
     weights = {name: weight.detach() for name, weight in lasting_tensors(model).items()}
     (tokenizers, columns), provenance = pack(task.columns), provenance_of(recipe, task, data, progress)
     provenance["examples"] = examples(task, data.validation, recipe.training.examples, first)
@@ -404,9 +407,6 @@ def _finish(
         provenance["confidence"] = calibrated.to_dict()
     if opens := opening_of(model, task, provenance["examples"], recipe.search):
         provenance["opening"] = opens
-    if recipe.search.lm_weight:
-        assert isinstance(task, TextTask)
-        task.ngrams = task.count_ngrams(data, display.tell)
     file = ModelFile(
         weights, config_of(recipe), tokenizers, provenance, progress.best, columns=columns, ngrams=ngrams_in(task)
     )
