@@ -415,6 +415,17 @@ BITS = st.one_of(
 )
 
 
+def test_a_mark_between_spaces_parts_no_word() -> None:
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    runs = '<w:r><w:t>A </w:t></w:r><w:bookmarkStart w:id="1"/><w:r><w:t> One</w:t></w:r>'
+    source = f'<w:document xmlns:w="{space}"><w:body><w:p>{runs}</w:p></w:body></w:document>'
+    cut = opened("a.docx", bomb({"word/document.xml": source.encode()})).cut(never_whole, "en")
+    for at, wanted in ((1, "Word here"), (5, "Word  here")):  # a space of its own, where it stands between words
+        made = cut.rejoined([("Word here", [Link((2, 5), (at, 9))])])
+        after = etree.fromstring(zipfile.ZipFile(io.BytesIO(made)).read("word/document.xml"))
+        assert "".join(after.xpath("//w:t/text()", namespaces={"w": space})) == wanted
+
+
 @given(st.lists(BITS, max_size=8), st.data())
 def test_any_paragraph_of_word_keeps_its_codes_and_takes_its_words(bits: list[str], data: st.DataObject) -> None:
     space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -312,12 +312,8 @@ def _placed(piece: Piece, output: str, links: Sequence[Link]) -> list[Token]:
     wanted = [_place(tag, span, len(output), links) for tag, span in zip(piece.tags, enclosed, strict=True)]
     for tag, at in zip(piece.tags, accumulate(wanted, max), strict=True):
         before, behind = output[max(0, at - 1) : at].strip(), output[at : at + 1].strip()
-        out += [
-            output[done:at],
-            *([" "] if tag.apart and before else []),
-            tag,
-            *([" "] if tag.apart and behind else []),
-        ]
+        apart = tag.apart and not (before and behind)  # which would part a word
+        out += [output[done:at], *([" "] if apart and before else []), tag, *([" "] if apart and behind else [])]
         done = at
     return [*out, output[done:]]
 
