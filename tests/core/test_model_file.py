@@ -150,9 +150,6 @@ def test_a_lexicon_comes_back_and_is_no_weight(saved: Path, tmp_path: Path) -> N
     assert (tmp_path / "y").read_bytes() == saved.read_bytes()
 
 
-# ---- refusals
-
-
 def test_ngrams_come_back_and_are_no_weights(saved: Path, tmp_path: Path) -> None:
     ngrams = {"1.key": torch.arange(4), "1.share": torch.ones(4, dtype=torch.float64), "end": torch.tensor([2])}
     save_model_file(tmp_path / "x", dataclasses.replace(a_model(), ngrams=ngrams))
@@ -170,6 +167,9 @@ def test_ngrams_come_back_and_are_no_weights(saved: Path, tmp_path: Path) -> Non
     assert (tmp_path / "y").read_bytes() == saved.read_bytes()
     with pytest.raises(InputError, match="cannot name a weight"):
         save_model_file(tmp_path / "x", dataclasses.replace(a_model(), weights={"ngrams.end": torch.zeros(1)}))
+
+
+# ---- refusals
 
 
 @pytest.mark.parametrize(

@@ -262,11 +262,13 @@ class ClusterWatch(threading.Thread):
         self.join(OFTEN)
 
     def run(self) -> None:
-        """Until `stop`, or until the head node has gone, which Ray says."""
+        """Until `stop`, or until the cluster itself does not answer, which is told."""
         while not self._done.wait(OFTEN):
             try:
                 nodes = self._nodes()
-            except Exception:
+            except Exception as error:  # Ray's own kinds differ from version to version
+                if not self._done.is_set():
+                    _say(f"the head of the Ray cluster does not say which machines there are: {error}")
                 return
             for node in nodes:
                 if not self._done.is_set():
@@ -299,7 +301,11 @@ def _answers(node: dict[str, Any]) -> bool:
 
 
 def _tell(node: dict[str, Any], what: str) -> None:
-    sys.stderr.write(f"transduce: {node['NodeManagerHostname']} ({node['NodeManagerAddress']}) {what}\n")
+    _say(f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}) {what}")
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"transduce: {what}\n")
     with suppress(OSError):
         sys.stderr.flush()
 

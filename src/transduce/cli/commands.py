@@ -1,4 +1,4 @@
-"""Commands by their names. The file of one is imported when it is asked for: all of them take longer than a prediction.
+"""Commands by their names. The file of a command is imported when the command is asked for, and no other.
 
 The command `translate-back` is the function `translate_back` of `transduce.cli.translate_back`, and its docstring is
 its help. A module may have commands of its own in `VERBS`; its function's docstring then is the help of all.
@@ -110,7 +110,6 @@ def _made(name: str) -> Any:
         one.command(name, cls=CommandHelp)(function)
         return get_command(one)
     several = typer.Typer(name=name, cls=VerbGroup, help=function.__doc__, no_args_is_help=True, **plain)
-    several.callback()(lambda: None)
     for each in module.VERBS:
         several.command(each.__name__, cls=CommandHelp)(each)
     return get_command(several)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.core.errors import InputError
+from transduce.data.ranges import Ids, ranges
 
-Ids = NDArray[np.int64]
 Shares = NDArray[np.float64]
 ORDER = 5  # tokens of the longest n-grams, by default
 MOST_TOKENS = 3_000_000  # that a baseline counts
@@ -149,17 +149,9 @@ class KneserNey:
             key_M = place_N[known_M] * self.vocabulary
             found_NV[known_M] *= shorter.rest_K[place_N[known_M], None]
             first_M, last_M = (np.searchsorted(level.key_K, each) for each in (key_M, key_M + self.vocabulary))
-            seen_S = _ranges(first_M, last_M)
-            row_S = known_M.repeat(last_M - first_M)
-            found_NV[row_S, level.key_K[seen_S] % self.vocabulary] += level.share_K[seen_S]
+            seen_S, owner_S = ranges(first_M, last_M)
+            found_NV[known_M[owner_S], level.key_K[seen_S] % self.vocabulary] += level.share_K[seen_S]
         return np.log(found_NV)
-
-
-def _ranges(first_M: Ids, last_M: Ids) -> Ids:
-    """The numbers from each first up to its last, which is left out, one range after the other."""
-    count_M = last_M - first_M
-    begun_M = np.cumsum(count_M) - count_M
-    return np.arange(count_M.sum()) + (first_M - begun_M).repeat(count_M)
 
 
 class _Seen(NamedTuple):

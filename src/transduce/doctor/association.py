@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.data.ranges import ranges
 from transduce.doctor.words import BUCKETS, WordStatistics
 
 Floats = NDArray[np.float32]
@@ -70,10 +71,7 @@ def _count(words: WordStatistics, rows: Rows, size: int) -> Floats:
 
 def places_of(words: WordStatistics, rows: Rows) -> tuple[Rows, Rows]:
     """Where in `words.ids` the words of `rows` stand, and for each of them which entry of `rows` it is of."""
-    counts = words.ends[rows + 1] - words.ends[rows]
-    owner = np.repeat(np.arange(len(rows)), counts)
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return words.ends[rows][owner] + within, owner
+    return ranges(words.ends[rows], words.ends[rows + 1])
 
 
 def count_together(

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.doctor.association import places_of
 from transduce.doctor.contents import BRACKET, ENDS, NOTE, REPEATS, URL
 from transduce.doctor.languages import NO_LANGUAGE, Strangers, of_one_language, strangers, swapped_mask
 from transduce.doctor.pair_checks import (
@@ -228,10 +229,9 @@ def _words_of_both(source: ScannedSide, target: ScannedSide, source_rows: Rows, 
     """How many words each pair has on both sides, and on either; punctuation and digits do not count."""
     codes = []
     for side, rows in ((source, source_rows), (target, target_rows)):
-        counts = np.diff(side.words.ends)[rows]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        ids = side.words.ids[np.repeat(side.words.ends[rows], counts) + within].astype(np.int64)
-        code = np.repeat(np.arange(len(rows)), counts) * BUCKETS + ids
+        places, owner = places_of(side.words, rows)
+        ids = side.words.ids[places].astype(np.int64)
+        code = owner * BUCKETS + ids
         codes.append(code[_IS_WORD[ids]])
     every = np.sort(np.concatenate(codes))
     again = every[1:][every[1:] == every[:-1]] // BUCKETS

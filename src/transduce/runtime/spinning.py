@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from typing import NamedTuple, Self
 
 from transduce.kernels.native import openmp
@@ -134,39 +135,6 @@ def place_of_spins() -> ctypes.c_ulonglong | None:
     return ctypes.c_ulonglong.from_address(found[0]) if len(found) == 1 else None
 
 
-class _Segment(ctypes.Structure):
-    """Elf64_Phdr of elf.h: a part of a library's file that is loaded."""
-
-    _fields_ = (
-        ("p_type", ctypes.c_uint32),
-        ("p_flags", ctypes.c_uint32),
-        ("p_offset", ctypes.c_uint64),
-        ("p_vaddr", ctypes.c_uint64),
-        ("p_paddr", ctypes.c_uint64),
-        ("p_filesz", ctypes.c_uint64),
-        ("p_memsz", ctypes.c_uint64),
-        ("p_align", ctypes.c_uint64),
-    )
-
-
-class _Header(ctypes.Structure):
-    """Elf64_Ehdr of elf.h: how a library's file, and so its first page in memory, begins."""
-
-    _fields_ = (
-        ("e_ident", ctypes.c_uint8 * 16),
-        ("e_type", ctypes.c_uint16),
-        ("e_machine", ctypes.c_uint16),
-        ("e_version", ctypes.c_uint32),
-        ("e_entry", ctypes.c_uint64),
-        ("e_phoff", ctypes.c_uint64),
-        ("e_shoff", ctypes.c_uint64),
-        ("e_flags", ctypes.c_uint32),
-        ("e_ehsize", ctypes.c_uint16),
-        ("e_phentsize", ctypes.c_uint16),
-        ("e_phnum", ctypes.c_uint16),
-    )
-
-
 class _Mapping(NamedTuple):
     """A line of /proc/self/maps: addresses, and whether this is the readable beginning of a libgomp."""
 
@@ -176,8 +144,10 @@ class _Mapping(NamedTuple):
     begins: bool
 
 
+HEADER = Struct("<5s27xQ14xHH")  # Elf64_Ehdr of elf.h: e_ident, e_phoff, e_phentsize, e_phnum
+SEGMENT = Struct("<IIQQ8x8xQ8x")  # Elf64_Phdr: p_type, p_flags, p_offset, p_vaddr, p_memsz
 ELF64 = b"\x7fELF\x02"
-LOADED, WRITABLE = 1, 2  # PT_LOAD and PF_W of elf.h
+LOADED, WRITABLE = 1, 2  # PT_LOAD and PF_W
 
 
 def _variables() -> list[tuple[int, int]]:
@@ -212,16 +182,14 @@ def _mappings() -> list[_Mapping]:
 
 
 def _written(beginning: _Mapping) -> list[tuple[int, int]]:
-    """Address and bytes of the parts of a loaded library that can be written."""
-    header, size = _Header.from_address(beginning.first), ctypes.sizeof(_Segment)
-    if bytes(header.e_ident[:5]) != ELF64 or header.e_phentsize != size:
+    """Address and bytes of the parts of a loaded library that can be written, by the headers in its first page."""
+    ident, place, size, count = HEADER.unpack(ctypes.string_at(beginning.first, HEADER.size))
+    if ident != ELF64 or size != SEGMENT.size or place + size * count > beginning.last - beginning.first:
         return []
-    if header.e_phoff + header.e_phnum * size > beginning.last - beginning.first:
-        return []
-    segments = list((_Segment * header.e_phnum).from_address(beginning.first + header.e_phoff))
-    loaded = [each for each in segments if each.p_type == LOADED]
-    base = beginning.first - min((each.p_vaddr for each in loaded if each.p_offset == 0), default=0)
-    return [(base + each.p_vaddr, each.p_memsz) for each in loaded if each.p_flags & WRITABLE]
+    segments = SEGMENT.iter_unpack(ctypes.string_at(beginning.first + place, size * count))
+    loaded = [each for kind, *each in segments if kind == LOADED]
+    base = beginning.first - min((address for _, offset, address, _ in loaded if offset == 0), default=0)
+    return [(base + address, memory) for flags, _, address, memory in loaded if flags & WRITABLE]
 
 
 def _aligned(address: int) -> int:
