@@ -1,7 +1,6 @@
 """A made-up parallel corpus with a lexicon of its own, in which one fault at a time can be planted."""
 
 import gzip
-import os
 import random
 from collections.abc import Callable
 from functools import cache
@@ -11,7 +10,6 @@ import pytest
 
 LINES = 400
 SYLLABLES = ["ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu"]
-ROOT = Path(__file__).parents[3]
 
 Write = Callable[..., Path]
 
@@ -45,11 +43,9 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture(scope="session")
-def multi30k() -> Callable[[str], list[str]]:
+def multi30k(data_root: Path) -> Callable[[str], list[str]]:
     """The training lines of Multi30k in one language."""
-    folder = Path(os.environ.get("TRANSDUCE_DATA", ROOT / ".." / "shared" / "data")) / "multi30k" / "raw"
-    if not folder.is_dir():
-        pytest.skip("Multi30k is not here (set TRANSDUCE_DATA)")
+    folder = data_root / "multi30k" / "raw"
 
     @cache
     def lines_of(language: str) -> list[str]:
