@@ -287,7 +287,7 @@ class ClusterWatch(threading.Thread):
             self._named.add(key)
             _tell(
                 node,
-                f"has not answered for {now - self._answered[key]:.0f} s: it has gone, or the network to it. Ray gives "
+                f"has not answered for {now - self._answered[key]:.0f} s: it is down, or the network to it. Ray gives "
                 "it up after a minute or so; then the others do its lines.",
             )
 

@@ -154,7 +154,7 @@ class Watchdog(threading.Thread):
         sys.stderr.write(
             f"transduce: {_called(self._rank, self._world, state)} has had no answer for {waited:.0f} s from "
             f"{os.environ.get('MASTER_ADDR', 'the machine')}, which keeps the store of this training, so it leaves. "
-            "That machine has gone, or the network between the two. The last checkpoint is intact; the same command "
+            "That machine is down, or the network between the two. The last checkpoint is intact; the same command "
             f"goes on from there. {_stood(state)}"
         )
         with suppress(OSError):

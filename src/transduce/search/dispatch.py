@@ -203,8 +203,8 @@ def _check_language_model(settings: Search, ngrams: KneserNey | None) -> None:
     """Raises InputError where one is asked for, and there is none."""
     if settings.lm_weight and ngrams is None:
         raise InputError(
-            "search.lm_weight: this model has no n-grams, which are counted at the end of a training whose recipe has "
-            "search.lm_weight above 0. Leave it out, or train with it."
+            "search.lm_weight: this model has no n-grams. They are counted at the end of a training whose recipe sets "
+            "search.lm_weight. Leave it out, or train with it."
         )
 
 

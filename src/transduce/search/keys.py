@@ -97,7 +97,7 @@ KEYS = {
         ge=0,
         le=10,
         plain="steps",
-        help="The weight of the model's n-grams, which say what is likely to be written at all.",
+        help="The weight of the model's n-gram language model.",
     ),
     "nbest": SearchKey(
         kind=int, default=1, ge=1, le=10_000, help="How many outputs to list for each line, with --json."

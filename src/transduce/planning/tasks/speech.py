@@ -295,7 +295,7 @@ class SpeechPlanner(EncoderPlanner):
 
     def _transformer(self, size: Size) -> list[Decision]:
         published = "as in the recipe for strings of FSDD, see docs/results.md"
-        searched = "CTC and n-grams of the texts help to write, see docs/speech.md"
+        searched = "search also weighs CTC and n-grams of the texts, see docs/speech.md"
         return [
             Decision("model.kind", "transformer", "more than an hour of sound is enough for self-attention"),
             Decision("model.d_model", size.width, self._for_amount(size)),
