@@ -1,6 +1,6 @@
 """A decoder's step in one call, against the whole pass of teacher forcing, and its products against fp64."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transduce.core.padded import Padded
 from transduce.data.columns import Specs
 from transduce.fused.pack import pack_all
-from transduce.fused.stack import FusedBlocks, OneToken
+from transduce.fused.stack import FusedBlocks, OnePass, OneToken
 from transduce.kernels.matmul import Precision, quantised
 from transduce.kernels.native import kernels as found
 from transduce.kernels.native.linear import Packed
@@ -17,7 +17,9 @@ from transduce.kernels.native.tensors import can_pack
 from transduce.kernels.native.top import log_softmax_, top
 from transduce.models.protocols import select
 from transduce.models.transformer import Transformer, TransformerConfig
+from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 
+Model = TypeVar("Model", Transformer, TransformerDecoder)
 pytestmark = pytest.mark.usefixtures("kernels")
 SIZES = [(1, 1, 1), (1, 8, 3), (5, 33, 70), (4, 6, 64), (61, 256, 65), (130, 64, 33)]  # rows, inputs, outputs
 STRETCHED = {"positions": "rotary", "rotary_base": 50.0, "rotary_scaling": {"kind": "linear", "factor": 2.0}}
@@ -66,7 +68,13 @@ def test_a_weight_is_quantised_as_torch_does_it() -> None:
 
 def model_of(**table: Any) -> Transformer:
     torch.manual_seed(1)
-    model = Transformer(TransformerConfig.model_validate({**PLAIN, **table}), Specs.of_tokens(31, 31)).eval()
+    return drawn_vectors(
+        Transformer(TransformerConfig.model_validate({**PLAIN, **table}), Specs.of_tokens(31, 31)).eval()
+    )
+
+
+def drawn_vectors(model: Model) -> Model:
+    """With gains and biases that are not 1 and 0."""
     for weight in model.parameters():
         if weight.ndim == 1:
             nn.init.normal_(weight, 0.5, 0.5)
@@ -77,9 +85,9 @@ def source_of() -> Padded:
     return Padded(torch.randint(31, (3, 7)), torch.tensor([7, 3, 5]))
 
 
-def stepped(model: Transformer, source: Padded, rows_TN: list[Tensor], token_TN: list[Tensor]) -> list[Tensor]:
+def stepped(model: Any, source: Padded | None, rows_TN: list[Tensor], token_TN: list[Tensor]) -> list[Tensor]:
     """The log-probabilities of each step of hypotheses that are reordered before it."""
-    memory, state = model.start(source, len(source.lengths))
+    memory, state = model.start(source, len(source.lengths) if source else 3)
     said = []
     for row_N, token_N in zip(rows_TN, token_TN, strict=True):
         memory, state = select(memory, row_N), select(state, row_N)
@@ -88,10 +96,12 @@ def stepped(model: Transformer, source: Padded, rows_TN: list[Tensor], token_TN:
     return said
 
 
-TABLES = [{"norm": "pre"}, {"norm": "post"}, {"positions": "rotary"}, STRETCHED, {"activation": "gelu"}]
+GROUPED = {"key_value_heads": 1, "head_width": 10}
+LLAMA = {**GROUPED, "norm_kind": "rms", "positions": "rotary", "activation": "swiglu"}
+TABLES = [{"norm": "pre"}, {"norm": "post"}, {"positions": "rotary"}, STRETCHED, {"activation": "gelu"}, GROUPED, LLAMA]
 
 
-@pytest.mark.parametrize("table", [*TABLES, {"activation": "swiglu"}], ids=str)
+@pytest.mark.parametrize("table", [*TABLES, {"activation": "swiglu"}, {"norm": "post", "norm_kind": "rms"}], ids=str)
 @torch.inference_mode()
 def test_steps_of_a_beam_equal_the_pass_over_each_hypothesis(table: dict[str, Any]) -> None:
     model, source = model_of(**table), source_of()
@@ -111,7 +121,44 @@ def test_steps_of_a_beam_equal_the_pass_over_each_hypothesis(table: dict[str, An
     assert used(model)
 
 
-def used(model: Transformer) -> bool:
+QWEN = {**LLAMA, "query_key_norm": True, "heads": 6, "key_value_heads": 2, "rotary_base": 1e6}
+
+
+@pytest.mark.parametrize("table", [{}, {"norm": "post"}, {"positions": "learned"}, LLAMA, QWEN], ids=str)
+@torch.inference_mode()
+def test_steps_of_a_language_model_equal_the_pass_over_each_text(table: dict[str, Any]) -> None:
+    sizes = {"d_model": 24, "heads": 3, "feed_forward": 40, "layers": 3}
+    torch.manual_seed(1)
+    config = TransformerDecoderConfig.model_validate({**sizes, **table})
+    model = drawn_vectors(TransformerDecoder(config, Specs.of_tokens(None, 31)).eval())
+    orders = [[0, 1, 2], [0, 0, 0, 1, 2, 2], [2, 0, 0, 3, 5, 4], *[[0, 1, 3, 2]] * 6]
+    rows_TN = [torch.tensor(each) for each in orders]
+    token_TN = [torch.randint(31, (len(each),)) for each in orders]
+    whole, tokens = [], torch.empty(3, 0, dtype=torch.int64)
+    for row_N, token_N in zip(rows_TN, token_TN, strict=True):
+        tokens = torch.cat((tokens[row_N], token_N[:, None]), 1)
+        logits_NTV = model(None, Padded(tokens, torch.full((len(tokens),), tokens.shape[1])))
+        whole.append(logits_NTV[:, -1].log_softmax(-1))
+    pack_all(model)
+    for found_NV, expected_NV in zip(stepped(model, None, rows_TN, token_TN), whole, strict=True):
+        torch.testing.assert_close(found_NV, expected_NV, rtol=1e-4, atol=1e-4)
+    assert used(model)
+
+
+@pytest.mark.parametrize("table", [LLAMA, {"norm": "post", **GROUPED}], ids=str)
+@torch.inference_mode()
+def test_an_encoder_of_grouped_heads_says_what_its_parts_say(table: dict[str, Any]) -> None:
+    model, source = model_of(**table), source_of()
+    expected = model.encode(source)
+    pack_all(model)
+    found = model.encode(source)
+    made = [each for _, each in model.encoder.fused._kernels.values()]  # type: ignore[union-attr]
+    assert [type(each) for each in made] == [OnePass]
+    real_BS = source.mask()
+    torch.testing.assert_close(found.values[real_BS], expected.values[real_BS], rtol=1e-4, atol=1e-4)
+
+
+def used(model: Transformer | TransformerDecoder) -> bool:
     """Whether the last step was one call."""
     return any(isinstance(made, OneToken) for _, made in model.decoder.fused._kernels.values())
 
@@ -136,10 +183,9 @@ def test_one_call_says_what_many_say(precision: Precision, monkeypatch: pytest.M
     "table",
     [
         {"positions": "alibi"},
-        {"key_value_heads": 1},
         {"score": "additive"},
         {"normalizer": "sparsemax"},
-        {"norm_kind": "rms"},
+        {"norm_kind": "batch"},
         {"query_key_norm": True},
     ],
 )

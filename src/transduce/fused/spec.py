@@ -1,6 +1,6 @@
 """Which blocks the kernel supports (`transduce.kernels.native.decoder`), and how they are passed to it.
 
-Shapes: D model width.
+Shapes: D model width, or that of a head.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from transduce.kernels.native import decoder as native
 from transduce.kernels.native.linear import Packed
 from transduce.layers.block import Block
 from transduce.layers.feedforward import GATED, PLAIN, FeedForward
-from transduce.layers.norms import LayerNorm
+from transduce.layers.norms import LayerNorm, RMSNorm
 from transduce.layers.residual import Residual
 from transduce.layers.ssru_stack import Ssru, SsruBlock
 
@@ -34,6 +34,8 @@ SETTINGS = {
     Rotary: ("head_width", "base", "scaling"),
     Residual: ("placement",),
     LayerNorm: ("eps",),
+    RMSNorm: ("eps",),
+    nn.RMSNorm: ("eps",),
     FeedForward: ("activation",),
 }
 """For each kind of part, the attributes that determine its behaviour. After changing one, call `pack_all` again."""
@@ -76,7 +78,7 @@ class Parts:
         self._products = [each for block in blocks for each in _products(block) if each]
         self._packed = [each.packed for each in self._products]
         self._linears = [each._parameters for each in self._products]
-        self._norms = [each.norm._parameters for block in blocks for each in _residuals(block) if each]
+        self._norms = [each._parameters for block in blocks for each in _norms(block)]
         tables = [table for each in modules for table in (each._parameters, each._modules, each._buffers)]
         self._tables = [(table, dict(table)) for table in tables if table]
         self._empty = [table for table in tables if not table]
@@ -104,7 +106,7 @@ class Parts:
         """The tensors that the kernel has copied, and those that it reads in place."""
         biases = [table["bias"] for table in self._linears if table["bias"] is not None]
         return [table["weight"] for table in self._linears], biases + [
-            x for table in self._norms for x in table.values()
+            x for table in self._norms for x in table.values() if x is not None
         ]
 
 
@@ -131,15 +133,18 @@ def in_kernel(blocks: Sequence[AnyBlock]) -> native.Blocks:
     """Plain blocks in the form that the kernel takes."""
     first = blocks[0]
     residual = first.feed_forward_residual
-    norm, pre = cast(LayerNorm, residual.norm), residual.placement == "pre"
+    norm, pre = cast(LayerNorm | RMSNorm, residual.norm), residual.placement == "pre"
     own = first.self_attention if isinstance(first, Block) else first.cross_attention
     turns = own.positions.turns if isinstance(own.positions, Rotary) else None
     activation = ACTIVATIONS[first.feed_forward.activation]
-    return native.Blocks([_weights(block) for block in blocks], own.heads, pre, norm.eps, turns, activation)
+    heads = native.Heads(own.heads, own.key_value_heads, own.head_width)
+    return native.Blocks([_weights(block) for block in blocks], heads, pre, cast(float, norm.eps), turns, activation)
 
 
 def norm_of(norm: nn.Module) -> native.Norm | None:
-    """Its parameters, (D,) each."""
+    """Its parameters, (D,) each; None where it is none."""
+    if isinstance(norm, nn.RMSNorm):
+        return native.Norm(norm.weight, None)
     return native.Norm(norm.weight, norm.bias) if isinstance(norm, LayerNorm) else None
 
 
@@ -159,7 +164,8 @@ def _is_plain_around(block: AnyBlock) -> bool:
     return (
         all(_is_plain_residual(each, width) for each in residuals)
         and _is_plain_feed_forward(block.feed_forward, width)
-        and len({(each.placement, each.norm.eps) for each in residuals}) == 1
+        and len({(each.placement, type(each.norm)) for each in residuals}) == 1
+        and len({each.eps for each in _norms(block)}) == 1
         and all(isinstance(each.up_to_date(), Packed) for each in _products(block) if each)
     )
 
@@ -176,7 +182,7 @@ def _attends_plainly(block: Block) -> bool:
     return (
         is_exactly(block, Block, "self_attention self_residual feed_forward feed_forward_residual" + crossing)
         and all(_is_plain_attention(each) for each in (own, cross) if each)
-        and (cross is None or (cross.heads == own.heads and cross.positions is None))
+        and (cross is None or (_heads(cross) == _heads(own) and cross.positions is None and cross.query_norm is None))
     )
 
 
@@ -196,18 +202,28 @@ def _recurs_plainly(block: SsruBlock) -> bool:
 def _is_plain_attention(attention: MultiHeadAttention) -> bool:
     if type(attention) is not MultiHeadAttention:
         return False
-    positions, width = attention.positions, attention.heads * attention.head_width
+    positions, head_norms = attention.positions, [attention.query_norm, attention.key_norm]
+    normed = any(head_norms)
+    parts = "query key_value output score weigh" + " positions" * bool(positions) + " query_norm key_norm" * normed
+    heads, groups, head = _heads(attention)
+    width = attention.output.out_features
     return (
-        is_exactly(attention, MultiHeadAttention, "query key_value output score weigh" + " positions" * bool(positions))
+        is_exactly(attention, MultiHeadAttention, parts)
         and attention.can_share
-        and attention.heads == attention.key_value_heads
-        and _is_plain_linear(attention.query, width, width)
-        and _is_plain_linear(attention.key_value, width, 2 * width)
-        and _is_plain_linear(attention.output, width, width)
+        and heads % groups == 0
+        and _is_plain_linear(attention.query, width, heads * head)
+        and _is_plain_linear(attention.key_value, width, 2 * groups * head)
+        and _is_plain_linear(attention.output, heads * head, width)
         and is_exactly(attention.score, ScaledDot)
         and is_exactly(attention.weigh, Softmax)
         and (positions is None or is_exactly(positions, Rotary))
+        and (not normed or all(is_exactly(each, nn.RMSNorm, weight=(head,)) for each in head_norms))
     )
+
+
+def _heads(attention: MultiHeadAttention) -> tuple[int, int, int]:
+    """`native.Heads`."""
+    return attention.heads, attention.key_value_heads, attention.head_width
 
 
 def _is_plain_feed_forward(layer: FeedForward, width: int) -> bool:
@@ -229,9 +245,9 @@ def _is_plain_residual(residual: Residual, width: int) -> bool:
 
 
 def is_plain_norm(norm: nn.Module, width: int) -> bool:
-    """Whether it is exactly a layer norm over `width` features, whose parameters lie side by side."""
-    plain = is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) and norm.normalized_shape == (width,)
-    return plain and all(each.is_contiguous() for each in norm.parameters())
+    """Whether it is exactly a layer norm or RMS norm over `width` features, whose parameters lie side by side."""
+    plain = is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) or is_exactly(norm, RMSNorm, weight=(width,))
+    return plain and norm.normalized_shape == (width,) and all(each.is_contiguous() for each in norm.parameters())
 
 
 def _is_plain_linear(linear: Linear, inputs: int, outputs: int) -> bool:
@@ -272,8 +288,23 @@ def _residuals(block: AnyBlock) -> list[Residual | None]:
     return [first, block.cross_residual, block.feed_forward_residual]
 
 
+def _norms(block: AnyBlock) -> list[nn.Module]:
+    """All of a block, those of heads behind those of residual connections."""
+    own = block.self_attention if isinstance(block, Block) else None
+    of_heads = [own.query_norm, own.key_norm] if own else []
+    return [each for each in (*(residual.norm for residual in _residuals(block) if residual), *of_heads) if each]
+
+
 def _weights(block: AnyBlock) -> native.NativeBlock:
     packed = [cast(Packed, each.packed) if each else None for each in _products(block)]
     own, cross, forward = (norm_of(each.norm) if each else None for each in _residuals(block))
     assert own and forward
-    return native.NativeBlock((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses or gates may be None
+    made = native.NativeBlock((own, cross, forward), *packed)  # type: ignore[arg-type]  # only what crosses or gates may be None
+    return made._replace(head_norms=_head_norms(block))
+
+
+def _head_norms(block: AnyBlock) -> tuple[native.Norm, native.Norm] | None:
+    attention = block.self_attention if isinstance(block, Block) else None
+    if attention is None or attention.query_norm is None or attention.key_norm is None:
+        return None
+    return native.Norm(attention.query_norm.weight, None), native.Norm(attention.key_norm.weight, None)

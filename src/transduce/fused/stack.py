@@ -34,7 +34,7 @@ from transduce.kernels.native.decoder import NativeRead
 from transduce.kernels.native.linear import Packed
 from transduce.layers.embedding import Embedding
 from transduce.layers.fused_search import BeamRequest, Found, Mean
-from transduce.layers.norms import LayerNorm, NoNorm
+from transduce.layers.norms import LayerNorm, NoNorm, RMSNorm
 from transduce.layers.ssru_stack import SsruStack
 from transduce.layers.stack import Sources, Stack, State
 
@@ -48,31 +48,32 @@ class OneToken:
     def __init__(self, blocks: Sequence[AnyBlock], around: nn.Module) -> None:
         self.decoder = in_kernel(blocks)
         self.parts = Parts(blocks, around)
+        self._crosses = blocks[0].cross_attention is not None
         self.stands_in: tuple[object, ...] = ()
         """What fused search found out about the parts around the blocks; see `transduce.fused.stack`."""
 
     def serves(
-        self, x_N1D: Tensor, past: Sequence[KeyValue | DecoderCache], sources: Sequence[KeyValue | EncoderCache]
+        self, x_N1D: Tensor, past: Sequence[KeyValue | DecoderCache], sources: Sequence[KeyValue | EncoderCache] | None
     ) -> bool:
         """Whether it can run: hypotheses share caches, and there is no capture, hook or gradient."""
         return isinstance(past[0], DecoderCache) and self.reads(x_N1D, sources)
 
-    def reads(self, x: Tensor, sources: Sequence[KeyValue | EncoderCache]) -> bool:
-        """Whether it can run, judged by the sources only."""
-        shared = isinstance(sources[0], EncoderCache)
+    def reads(self, x: Tensor, sources: Sequence[KeyValue | EncoderCache] | None) -> bool:
+        """Whether it can run, judged by the sources only; None without cross-attention."""
+        shared = isinstance(sources[0], EncoderCache) if sources else not self._crosses
         return shared and predicts(x) and active_record() is None and self.parts.are_untouched()
 
     def step(
-        self, x_N1D: Tensor, past: Sequence[KeyValue | DecoderCache], sources: Sequence[KeyValue | EncoderCache]
+        self, x_N1D: Tensor, past: Sequence[KeyValue | DecoderCache], sources: Sequence[KeyValue | EncoderCache] | None
     ) -> tuple[Tensor, tuple[DecoderCache, ...]]:
         """`Stack.extend_causally` with one token: the output of the last block (N, 1, D), and the new state."""
-        past, sources = cast(Sequence[DecoderCache], past), cast(Sequence[EncoderCache], sources)
+        past, sources = cast(Sequence[DecoderCache], past), cast(Sequence[EncoderCache] | None, sources)
         before = past[0].tree
         stores = [branch.store.grown(before.columns, before.groups.widest) for branch in past]
         said = decoder.Said(
             [store.room for store in stores], before.groups.source_N, before.groups.rank_N, before.past_NC
         )
-        x_ND = self.decoder.step(x_N1D[:, 0], said, read_from(sources))
+        x_ND = self.decoder.step(x_N1D[:, 0], said, read_from(sources) if sources else None)
         return x_ND[:, None], tuple(DecoderCache(store, before.grown) for store in stores)
 
 
@@ -86,7 +87,7 @@ def read_from(sources: Sequence[EncoderCache]) -> NativeRead:
 def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:
     """The `blocks` of the module `around` as one kernel; None if a part is unsupported or not packed."""
     plain = plain_blocks(blocks)
-    return OneToken(plain, around) if plain and all(block.cross_attention for block in plain) else None
+    return OneToken(plain, around) if plain else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bo
     """Whether the parts around the blocks are supported."""
     positions, norm, width = decoder.positions, decoder.norm, embedding.weight.shape[1]
     first, embedding_norm = next(iter(decoder.blocks)).feed_forward_residual.norm, decoder.embedding_norm
-    epsilon = cast(LayerNorm, first).eps
+    epsilon = cast(LayerNorm | RMSNorm, first).eps
     return (
         _is_plain_embedding(embedding)
         and _is_plain_embedding(output)
@@ -169,9 +170,9 @@ def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bo
     )
 
 
-def _is_norm_of(norm: nn.Module, width: int, epsilon: float) -> bool:
+def _is_norm_of(norm: nn.Module, width: int, epsilon: float | None) -> bool:
     """Whether it is a supported norm with the blocks' epsilon, which is the kernel's for all."""
-    return is_plain_norm(norm, width) and cast(LayerNorm, norm).eps == epsilon
+    return is_plain_norm(norm, width) and cast(LayerNorm | RMSNorm, norm).eps == epsilon
 
 
 def _is_plain_embedding(module: Embedding) -> bool:
@@ -240,7 +241,7 @@ class FusedBlocks:
         self, stack: Stack, embedded_B1D: Tensor, past: State | None, sources: Sources | None
     ) -> tuple[Tensor, State] | None:
         """The result of `Stack.extend_causally` with one token; None if the stack must compute it itself."""
-        if not past or not sources:
+        if not past:
             return None
         kernel = self.decoder(stack, searching=past[0].length > 0)
         if kernel is None or not kernel.serves(embedded_B1D, past, sources):

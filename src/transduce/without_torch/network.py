@@ -13,7 +13,7 @@ from transduce.core.errors import InputError
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import empty, zeros
 from transduce.kernels.native.beam import Writer
-from transduce.kernels.native.decoder import FEED_FORWARDS, GATES, Blocks, NativeBlock, NativeRead, Norm
+from transduce.kernels.native.decoder import FEED_FORWARDS, GATES, Blocks, Heads, NativeBlock, NativeRead, Norm
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.sinusoids import sinusoids, tensor2tensor, too_few, turns
 from transduce.without_torch.supported import Sizes, output_of
@@ -136,7 +136,8 @@ class Network:
         layers = sizes.encoder_layers if side == "encoder" else sizes.decoder_layers
         blocks = [self._block(f"{side}.blocks.{layer}", cross=side == "decoder") for layer in range(layers)]
         turns = self._turns if sizes.positions_of(side) == "rotary" else None
-        return Blocks(blocks, sizes.heads, sizes.pre, sizes.epsilon, turns, FEED_FORWARDS[sizes.activation])
+        heads = Heads(sizes.heads, sizes.heads, sizes.width // sizes.heads)
+        return Blocks(blocks, heads, sizes.pre, sizes.epsilon, turns, FEED_FORWARDS[sizes.activation])
 
     def _block(self, name: str, cross: bool) -> NativeBlock:
         own, unit, forward = f"{name}.self_attention", f"{name}.unit", f"{name}.feed_forward"

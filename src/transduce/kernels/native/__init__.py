@@ -103,7 +103,7 @@ def kernel(name: str, *types: object) -> Callable[..., None]:
 def multiplies_int8() -> bool:
     """Whether the kernels for this processor multiply matrices in 8 bits."""
     found = kernels()
-    return found is not None and found.__name__.endswith(("avx512", "amx"))
+    return found is not None and found.__name__.endswith(("avx2", "avx512", "amx"))
 
 
 def _variants() -> list[str]:

@@ -151,6 +151,6 @@ def _fields(writer: Writer) -> tuple[Any, ...]:
     decoder = writer.decoder
     norms = (*(writer.embedding_norm or (None, None)), *(writer.norm or (None, None)))
     tables = writer.embedding_VD, writer.position_TD, writer.turn_TE, *norms
-    sizes = writer.output.inputs, decoder.heads, decoder.hidden
+    sizes = writer.output.inputs, *decoder.heads, decoder.hidden
     kind = int(decoder.pre), decoder.activation, decoder.count, int(writer.scaled), int(writer.zero_start)
     return *tables, *writer.output.struct.fields, *sizes, *kind

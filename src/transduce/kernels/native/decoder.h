@@ -7,12 +7,15 @@
 //
 // The feed-forward is W2 a(W1 x), or gated: W2 (a(W1 x) * V x).
 //
+// Norms are layer norms or RMS norms. A head of keys and values serves H / G heads of queries, which may be normed by head
+// before positions turn them.
+//
 // In the place of self-attention a block may have a recurrent unit, SSRU (Kim et al. 2019, section 3.1):
 //
 //     f = sigmoid(W_f x + b_f),   c = f c' + (1 - f) W x,   y = ReLU(c),   c' the cell before
 //
-// Shapes: N hypotheses, B sources, D width, H heads, E = D / H, C columns, K new columns, T tokens of one hypothesis, S
-// source positions, F hidden width of the feed-forward.
+// Shapes: N hypotheses, B sources, D width, H heads, G heads of keys and values, E width of a head, C columns, K new
+// columns, T tokens of one hypothesis, S source positions, F hidden width of the feed-forward.
 #pragma once
 
 #include <algorithm>
@@ -27,17 +30,27 @@
 
 namespace transduce {
 
+// A layer norm, or without a bias an RMS norm; no gain = none.
 struct Norm {
     const float *gain, *bias;
+};
+
+// H heads of queries and G of keys and values, of E features each.
+struct Heads {
+    Index queries, groups, width;
+    Index queries_width() const { return queries * width; }
+    Index groups_width() const { return groups * width; }
+    Index group(Index head) const { return head / (queries / groups); }
 };
 
 // A block's parameters, as `transduce.kernels.native.decoder` writes them one after the other.
 struct BlockWeights {
     Weight query, key_value, output, forget, value, cross_query, cross_output, inner, inner_linear, outer;
     Norm self_norm, cross_norm, forward_norm;
+    Norm query_norm, key_norm;  // of each head of self-attention, (E,)
 };
 
-// Keys and values (B, H, places, E): where place p of head h of source b stands; strides in elements, E side by side.
+// Keys and values (B, G, places, E): where place p of head g of source b stands; strides in elements, E side by side.
 struct Places {
     float *key, *value;
     Index key_source, key_head, key_place, value_source, value_head, value_place;
@@ -49,7 +62,9 @@ struct BlockMemory {
 };
 
 struct Step {
-    Index rows, width, heads, hidden, pre;
+    Index rows, width;
+    Heads heads;
+    Index hidden, pre;
     Activation activation;
     double epsilon;
     const float* turn_TE;  // rotary positions; null = none
@@ -99,9 +114,10 @@ inline void read_places(const float* query_E, const float* key, Index key_place,
     }
 }
 
-inline void read_all(const float* query_ND, const Places& at, const Index* source_N, const Looks& seen, bool by_source,
-                     const Step& step, float* out_ND) {
-    const Index width = step.width / step.heads;
+inline void read_all(const float* query_NX, const Places& at, const Index* source_N, const Looks& seen, bool by_source,
+                     const Step& step, float* out_NX) {
+    const Heads& heads = step.heads;
+    const Index width = heads.width, row = heads.queries_width();
 #pragma omp parallel
     {
         std::vector<float> alpha(seen.room);
@@ -109,47 +125,58 @@ inline void read_all(const float* query_ND, const Places& at, const Index* sourc
         for (Index n = 0; n < step.rows; ++n) {
             const Index source = source_N[n], list = by_source ? source : n;
             const std::int32_t* place = seen.place.data() + list * seen.room;
-            for (Index h = 0; h < step.heads; ++h) {
-                read_places(query_ND + n * step.width + h * width,
-                            at.key + source * at.key_source + h * at.key_head, at.key_place,
-                            at.value + source * at.value_source + h * at.value_head, at.value_place, place,
-                            seen.count[list], width, alpha.data(), out_ND + n * step.width + h * width);
+            for (Index h = 0; h < heads.queries; ++h) {
+                const Index group = heads.group(h);
+                read_places(query_NX + n * row + h * width,
+                            at.key + source * at.key_source + group * at.key_head, at.key_place,
+                            at.value + source * at.value_source + group * at.value_head, at.value_place, place,
+                            seen.count[list], width, alpha.data(), out_NX + n * row + h * width);
             }
         }
     }
 }
 
-// The keys and values of the new tokens, (N, 2 D), to the columns that are theirs.
-inline void say(const float* both_ND, const Places& at, const Index* source_N, const Index* column_N,
-                const Step& step) {
-    const Index width = step.width / step.heads;
+// The keys and values of the new tokens, (N, 2 G E), to the columns that are theirs.
+inline void say(const float* both, const Places& at, const Index* source_N, const Index* column_N, const Step& step) {
+    const Index width = step.heads.width, half = step.heads.groups_width();
     for (Index n = 0; n < step.rows; ++n) {
-        for (Index h = 0; h < step.heads; ++h) {
-            const float* from = both_ND + n * 2 * step.width + h * width;
-            float* key = at.key + source_N[n] * at.key_source + h * at.key_head + column_N[n] * at.key_place;
-            float* value = at.value + source_N[n] * at.value_source + h * at.value_head + column_N[n] * at.value_place;
+        for (Index g = 0; g < step.heads.groups; ++g) {
+            const float* from = both + n * 2 * half + g * width;
+            float* key = at.key + source_N[n] * at.key_source + g * at.key_head + column_N[n] * at.key_place;
+            float* value = at.value + source_N[n] * at.value_source + g * at.value_head + column_N[n] * at.value_place;
             for (Index e = 0; e < width; ++e) key[e] = from[e];
-            for (Index e = 0; e < width; ++e) value[e] = from[step.width + e];
+            for (Index e = 0; e < width; ++e) value[e] = from[half + e];
         }
     }
 }
 
-// Queries, or keys with other things behind them in rows of `stride`, as self-attention shall see them.
-inline void turn_heads(float* x, Index stride, const Index* position_N, const Step& step) {
-    if (!step.turn_TE) return;
-    const Index width = step.width / step.heads;
+// `heads` heads of queries, or of keys with other things behind them, in rows of `stride`, as self-attention shall see
+// them: normed and turned.
+inline void prepare_heads(float* x, Index heads, Index stride, const Norm& norm, const Index* position_N,
+                          const Step& step) {
+    if (!norm.gain && !step.turn_TE) return;
+    const Index width = step.heads.width;
     for (Index n = 0; n < step.rows; ++n) {
-        for (Index h = 0; h < step.heads; ++h) {
+        for (Index h = 0; h < heads; ++h) {
             float* x_E = x + n * stride + h * width;
-            turn(x_E, step.turn_TE + position_N[n] * width, x_E, width, 1.0f);
+            if (norm.gain) rms_norm(x_E, norm.gain, x_E, width, step.epsilon);
+            if (step.turn_TE) turn(x_E, step.turn_TE + position_N[n] * width, x_E, width, 1.0f);
         }
     }
 }
 
 // y = norm(x); y may be x.
 inline void normed(const Norm& norm, const float* x_ND, float* y_ND, const Step& step) {
+    const Index width = step.width;
+    if (!norm.bias) {
+#pragma omp parallel for schedule(static)
+        for (Index n = 0; n < step.rows; ++n) {
+            rms_norm(x_ND + n * width, norm.gain, y_ND + n * width, width, step.epsilon);
+        }
+        return;
+    }
     std::vector<float> aside(2 * step.rows);
-    layer_norm(x_ND, norm.gain, norm.bias, y_ND, aside.data(), aside.data() + step.rows, step.rows, step.width,
+    layer_norm(x_ND, norm.gain, norm.bias, y_ND, aside.data(), aside.data() + step.rows, step.rows, width,
                step.epsilon);
 }
 
@@ -210,24 +237,25 @@ inline void recur(const BlockWeights& with, const float* x_ND, float* y_ND, floa
     cell_ND.swap(grown);
 }
 
-// x_ND: in, the embedded tokens; out, what leaves the last block. attend(block, query_ND, both_ND, out_ND) is
-// self-attention with keys and values side by side in both_ND; out_ND may be where they stand.
+// x_ND: in, the embedded tokens; out, what leaves the last block. attend(block, query, both, out) is self-attention of
+// queries (N, H E), with keys and values side by side in both, (N, 2 G E); out may be where they stand.
 template <typename Attend>
 inline void through_blocks(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
                            const Index* position_N, Attend attend, const Read& read, const Step& step,
                            const Cells& cells = {nullptr, nullptr}) {
-    const Index rows = step.rows, width = step.width;
-    std::vector<float> in(rows * width), out(rows * width), query(rows * width), gate;
-    std::vector<float> wide(rows * std::max(3 * width, step.hidden));
-    float* heard = wide.data() + 2 * rows * width;  // behind keys and values
+    const Index rows = step.rows, width = step.width, queries = step.heads.queries_width();
+    const Index both = 2 * step.heads.groups_width();
+    std::vector<float> in(rows * width), out(rows * width), query(rows * std::max(queries, width)), gate;
+    std::vector<float> wide(rows * std::max(both + queries, step.hidden));
+    float* heard = wide.data() + rows * both;  // behind keys and values
     for (Index block = 0; block < blocks; ++block) {
         const BlockWeights& with = weights[block];
         residual(with.self_norm, x_ND, in.data(), out.data(), step, [&](const float* x, float* y) {
             if (with.forget.panels) return recur(with, x, y, query.data(), cells.block[block], cells.parent_N, step);
             linear(with.query, x, query.data(), rows);
             linear(with.key_value, x, wide.data(), rows);
-            turn_heads(query.data(), width, position_N, step);
-            turn_heads(wide.data(), 2 * width, position_N, step);
+            prepare_heads(query.data(), step.heads.queries, queries, with.query_norm, position_N, step);
+            prepare_heads(wide.data(), step.heads.groups, both, with.key_norm, position_N, step);
             attend(block, query.data(), wide.data(), heard);
             linear(with.output, heard, y, rows);
         });
@@ -253,20 +281,20 @@ struct Said {
 inline void through_decoder(const BlockWeights* weights, const BlockMemory* memory, Index blocks, float* x_ND,
                             const Said& said, const Read& read, const Step& step,
                             const Cells& cells = {nullptr, nullptr}) {
-    const auto attend = [&](Index block, const float* query_ND, const float* both_ND, float* out_ND) {
-        say(both_ND, memory[block].said, said.source_N, said.column_N, step);
-        read_all(query_ND, memory[block].said, said.source_N, said.seen, false, step, out_ND);
+    const auto attend = [&](Index block, const float* query, const float* both, float* out) {
+        say(both, memory[block].said, said.source_N, said.column_N, step);
+        read_all(query, memory[block].said, said.source_N, said.seen, false, step, out);
     };
     through_blocks(weights, memory, blocks, x_ND, said.position_N, attend, read, step, cells);
 }
 
 // As `through_decoder`; past_NC: which columns are each one's past. K new columns stand behind them, rank_N whose is whose.
-// As many columns as are its past is the position of a token.
+// As many columns as are its past is the position of a token. Without cross-attention nothing is read: sources is 0.
 inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory, float* x_ND, const Index* source_N,
                          const Index* rank_N, const std::uint8_t* past_NC, const Index* read_source_N,
                          const std::uint8_t* real_BS, const float* turn_TE, Index sources, Index positions,
-                         Index rows, Index width, Index heads, Index hidden, Index columns, Index pre,
-                         Index activation, Index blocks, double epsilon) {
+                         Index rows, Index width, Index heads, Index groups, Index head_width, Index hidden,
+                         Index columns, Index pre, Index activation, Index blocks, double epsilon) {
     Looks seen = looks(past_NC, rows, columns, 1);
     const std::vector<Index> position = seen.count;
     std::vector<Index> column(rows);
@@ -277,34 +305,37 @@ inline void decoder_step(const BlockWeights* weights, const BlockMemory* memory,
     const Looks real = looks(real_BS, sources, positions, 0);
     through_decoder(weights, memory, blocks, x_ND, {source_N, column.data(), position.data(), seen},
                     {read_source_N, real},
-                    {rows, width, heads, hidden, pre, static_cast<Activation>(activation), epsilon, turn_TE});
+                    {rows, width, {heads, groups, head_width}, hidden, pre, static_cast<Activation>(activation), epsilon,
+                     turn_TE});
 }
 
 constexpr Index QUERIES = 64;  // rows of an encoder's attention at a time, so that their weights stay in the cache
 
 // Each token attends to all tokens of its source, which stand from row first_B[b] to first_B[b + 1].
-inline void read_sources(float* query_ND, float* both_ND, const std::vector<Index>& first_B, Index longest,
-                         const Step& step, float* out_ND) {
-    const Index width = step.width / step.heads, pairs = (static_cast<Index>(first_B.size()) - 1) * step.heads;
+inline void read_sources(float* query_NX, float* both, const std::vector<Index>& first_B, Index longest,
+                         const Step& step, float* out_NX) {
+    const Heads& heads = step.heads;
+    const Index width = heads.width, row = heads.queries_width(), half = heads.groups_width();
+    const Index pairs = (static_cast<Index>(first_B.size()) - 1) * heads.queries;
     const Allowed all{nullptr, 0, 0};
 #pragma omp parallel
     {
         Head head({1, 1, 1, std::min(QUERIES, longest), longest, width});
 #pragma omp for schedule(static)
         for (Index each = 0; each < pairs; ++each) {
-            const Index b = each / step.heads, at = each % step.heads * width, first = first_B[b];
+            const Index b = each / heads.queries, h = each % heads.queries, first = first_B[b];
             const Index length = first_B[b + 1] - first;
-            float* both = both_ND + first * 2 * step.width + at;
-            const View<float> key{both, 0, 2 * step.width, 0}, value{both + step.width, 0, 2 * step.width, 0};
+            float* keys = both + first * 2 * half + heads.group(h) * width;
+            const View<float> key{keys, 0, 2 * half, 0}, value{keys + half, 0, 2 * half, 0};
             Sizes sizes{1, 1, 1, std::min(QUERIES, length), length, width};
             head.fit(sizes);
             head.read_keys(key, value, 0, 0, sizes);
             for (Index t = 0; t < length; t += QUERIES) {
                 sizes.queries = std::min(QUERIES, length - t);
-                const Index start = (first + t) * step.width + at;
-                head.weigh_keys(View<float>{query_ND + start, 0, step.width, 0}, all, 0, 0, sizes);
+                const Index start = (first + t) * row + h * width;
+                head.weigh_keys(View<float>{query_NX + start, 0, row, 0}, all, 0, 0, sizes);
                 write_product({head.alpha_TS.data(), head.wide_keys, 1}, head.value,
-                              View<float>{out_ND + start, 0, step.width, 0}, 0, 0, sizes.queries, width, length,
+                              View<float>{out_NX + start, 0, row, 0}, 0, 0, sizes.queries, width, length,
                               head.through_TE);
             }
         }
@@ -314,17 +345,18 @@ inline void read_sources(float* query_ND, float* both_ND, const std::vector<Inde
 // All tokens of all sources through an encoder's blocks: each sees every token of its source. x_ND holds sources one
 // behind the other, that of source b length_B[b] long.
 inline void encoder_pass(const BlockWeights* weights, float* x_ND, const Index* length_B, const float* turn_TE,
-                         Index sources, Index rows, Index width, Index heads, Index hidden, Index pre,
-                         Index activation, Index blocks, double epsilon) {
+                         Index sources, Index rows, Index width, Index heads, Index groups, Index head_width,
+                         Index hidden, Index pre, Index activation, Index blocks, double epsilon) {
     std::vector<Index> first(sources + 1, 0), place(rows);
     for (Index b = 0; b < sources; ++b) {
         first[b + 1] = first[b] + length_B[b];
         for (Index s = 0; s < length_B[b]; ++s) place[first[b] + s] = s;
     }
     const Index longest = *std::max_element(length_B, length_B + sources);
-    const Step step{rows, width, heads, hidden, pre, static_cast<Activation>(activation), epsilon, turn_TE};
-    const auto attend = [&](Index, float* query_ND, float* both_ND, float* out_ND) {
-        read_sources(query_ND, both_ND, first, longest, step, out_ND);
+    const Step step{rows, width, {heads, groups, head_width}, hidden, pre, static_cast<Activation>(activation), epsilon,
+                    turn_TE};
+    const auto attend = [&](Index, float* query, float* both, float* out) {
+        read_sources(query, both, first, longest, step, out);
     };
     through_blocks(weights, nullptr, blocks, x_ND, place.data(), attend, {nullptr, {}}, step);
 }

@@ -2,7 +2,8 @@
 
 And all tokens of all sources through those of its encoder.
 
-Shapes: N hypotheses, or tokens, B sources, D width, H heads, C columns, S source positions, E width of a head.
+Shapes: N hypotheses, or tokens, B sources, D width, G heads of keys and values, C columns, S source positions, E width
+of a head.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +20,22 @@ GATES = {"glu": "sigmoid", "geglu": "gelu", "geglu_tanh": "gelu_tanh", "swiglu":
 FEED_FORWARDS = {name: name for name in ACTIVATIONS if name not in ("identity", "sigmoid")} | GATES
 """The kernel's activation of each feed-forward layer."""
 NO_WEIGHT = (None,) * words("Weight")
+NO_PLACES = (None,) * words("Places")
 
 
 class Norm(NamedTuple):
-    """A layer norm's parameters, (D,) each."""
+    """The parameters of a layer norm, (D,) each, or without a bias of an RMS norm."""
 
     gain_D: Array
-    bias_D: Array
+    bias_D: Array | None
+
+
+class Heads(NamedTuple):
+    """How many heads of queries, how many of keys and values, and how many features each has."""
+
+    queries: int
+    groups: int
+    width: int
 
 
 class NativeBlock(NamedTuple):
@@ -33,6 +43,7 @@ class NativeBlock(NamedTuple):
 
     query, key_value, output: of self-attention; None in a block with a recurrent unit, which has forget and value.
     inner_linear: the matrix of a gated feed-forward layer that the gate multiplies; None where it is not gated.
+    head_norms: RMS norms (E,) of each head's queries and keys in self-attention; None = there are none.
     """
 
     norms: tuple[Norm, Norm | None, Norm]
@@ -47,12 +58,13 @@ class NativeBlock(NamedTuple):
     inner: Packed
     inner_linear: Packed | None
     outer: Packed
+    head_norms: tuple[Norm, Norm] | None = None
 
 
 class Said(NamedTuple):
     """What the hypotheses have said.
 
-    blocks: of each block the keys and values (B, H, room, E) of all columns; this token's are written behind the C.
+    blocks: of each block the keys and values (B, G, room, E) of all columns; this token's are written behind the C.
     source_N, rank_N: int64, which source each hypothesis belongs to, and which of the new columns becomes its own.
     past_NC: bool, which columns are its past.
     """
@@ -66,7 +78,7 @@ class Said(NamedTuple):
 class NativeRead(NamedTuple):
     """What the hypotheses read.
 
-    blocks: of each block the keys and values (B, H, S, E) of the sources.
+    blocks: of each block the keys and values (B, G, S, E) of the sources.
     source_N: int64, which of them each hypothesis reads. real_BS: bool, which of their positions are real.
     """
 
@@ -79,7 +91,7 @@ class Blocks:
     """The blocks of one decoder or encoder.
 
     Args:
-        heads: H, as many of keys and values as of queries.
+        heads: of self-attention and of cross-attention.
         pre: whether norms stand before the sub-layers.
         epsilon: of the norms.
         turns: what turns queries and keys of as many positions or more, see `kernels.native.rotary`; None = nothing.
@@ -89,7 +101,7 @@ class Blocks:
     def __init__(
         self,
         blocks: Sequence[NativeBlock],
-        heads: int,
+        heads: Heads,
         pre: bool,
         epsilon: float,
         turns: Callable[[int], Array] | None = None,
@@ -103,20 +115,23 @@ class Blocks:
         self.turns = turns
         self.activation = ACTIVATIONS.index(activation)
 
-    def step(self, x_ND: Array, said: Said, read: NativeRead) -> Array:
-        """What leaves the last block, (N, D) fp32, of the embedded tokens `x_ND`."""
+    def step(self, x_ND: Array, said: Said, read: NativeRead | None) -> Array:
+        """What leaves the last block, (N, D) fp32, of embedded tokens `x_ND`; without cross-attention read is None."""
         x_ND = copied(x_ND)
-        pairs = zip(said.blocks, read.blocks, strict=True)
+        crossed = [places(*each) for each in read.blocks] if read else [NO_PLACES] * self.count
         columns = said.past_NC.shape[1]
         kernel("decoder_step")(
             self.weights,
-            Struct(*(field for own, cross in pairs for field in (*places(*own), *places(*cross)))),
+            Struct(
+                *(field for own, cross in zip(said.blocks, crossed, strict=True) for field in (*places(*own), *cross))
+            ),
             x_ND,
-            *map(contiguous, (*said[1:], *read[1:])),
+            *map(contiguous, said[1:]),
+            *(map(contiguous, read[1:]) if read else (None, None)),
             self.turns(columns + 1) if self.turns else None,
-            *read.real_BS.shape,
+            *(read.real_BS.shape if read else (0, 0)),
             *x_ND.shape,
-            self.heads,
+            *self.heads,
             self.hidden,
             columns,
             int(self.pre),
@@ -140,7 +155,7 @@ class Blocks:
             self.turns(int(length_B.max())) if self.turns else None,
             len(length_B),
             *x_ND.shape,
-            self.heads,
+            *self.heads,
             self.hidden,
             int(self.pre),
             self.activation,
@@ -152,10 +167,10 @@ class Blocks:
 
 def _fields(block: NativeBlock) -> list[Any]:
     """`BlockWeights` of `decoder.h`."""
-    norms, *products = block
+    norms, *products, head_norms = block
     return [
         *(field for product in products for field in (product.struct.fields if product else NO_WEIGHT)),
-        *(part for norm in norms for part in norm or (None, None)),
+        *(part for norm in (*norms, *(head_norms or (None, None))) for part in norm or (None, None)),
     ]
 
 

@@ -21,11 +21,12 @@ STRUCTS = {
     "Norm": "gain bias",
     "BlockWeights": "query:Weight key_value:Weight output:Weight forget:Weight value:Weight cross_query:Weight "
     "cross_output:Weight inner:Weight inner_linear:Weight outer:Weight self_norm:Norm cross_norm:Norm "
-    "forward_norm:Norm",
+    "forward_norm:Norm query_norm:Norm key_norm:Norm",
+    "Heads": "queries groups width",
     "Places": "key value key_source key_head key_place value_source value_head value_place",
     "BlockMemory": "said:Places read:Places",
-    "Writer": "embedding_VD position_TD turn_TE embedding_norm:Norm norm:Norm output:Weight width heads hidden pre "
-    "activation blocks scaled zero_start",
+    "Writer": "embedding_VD position_TD turn_TE embedding_norm:Norm norm:Norm output:Weight width heads:Heads hidden "
+    "pre activation blocks scaled zero_start",
     "Reader": "writer weights read real_BS positions",
     "NgramModel": "key first share rest root weight levels vocabulary end",
     "Barred": "column count",
@@ -41,9 +42,9 @@ FUNCTIONS = {
     "cross_entropy": "ppppiif",
     "cross_entropy_gradient": "ppppiiff",
     "ctc_prefixes": "ppppiiiiiippp",
-    "decoder_step": "pppppppppiiiiiiiiiif",
+    "decoder_step": "pppppppppiiiiiiiiiiiif",
     "dropped": "ppiiu",
-    "encoder_pass": "ppppiiiiiiiif",
+    "encoder_pass": "ppppiiiiiiiiiif",
     "layer_norm": "ppppppiif",
     "layer_norm_gradient": "ppppppppii",
     "likeliest": "ppppiifpip",

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#ifdef __AVX512VNNI__
+#ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
@@ -23,6 +23,7 @@
 namespace transduce {
 
 constexpr Index TILE = NATIVE == LANES ? 5 : 6;  // rows that are multiplied at once: as many sums as registers hold
+constexpr Index WHOLE_TILE = NATIVE == LANES ? TILE : 3;  // the same in 8 bits
 constexpr Index BLOCK = NATIVE == LANES ? 80 : 84;  // rows, of whole tiles, that meet one panel after the other
 constexpr Index WIDE = 2 * NATIVE;  // outputs of a panel in fp32, two vectors
 constexpr Index WIDEST = 32;  // which panels' outputs are filled up to a multiple of
@@ -32,7 +33,7 @@ constexpr Index SPARE = 16;  // rows that a matrix tile may read behind the last
 constexpr Index QUADS = 4;   // inputs that one instruction multiplies in 8 bits
 constexpr float LEAST = 1e-36f;  // what is no greater is 0 in 8 bits: 1 / its scale would be infinite
 
-static_assert(WIDEST % WIDE == 0 && BLOCK % TILE == 0);
+static_assert(WIDEST % WIDE == 0 && BLOCK % TILE == 0 && BLOCK % WHOLE_TILE == 0);
 
 // As `transduce.kernels.native.linear` writes it. fp32: panels (O / WIDE, I, WIDE). 8 bits: panels (O / DEEP, I / 4, DEEP, 4),
 // the scale t_o, and 128 sum_i W_oi, as x comes unsigned, 128 above what it is.
@@ -86,7 +87,7 @@ inline void quantise(const float* x_NI, Index rows, Index inputs, Index room, st
 }
 
 #ifdef __AVX512VNNI__
-// What one row makes of its sums over a panel.
+// What one row makes of its exact sums over a panel.
 inline void whole_row(const __m512i* sum, float row_scale, const Weight& weight, Index first, float* y, Index columns,
                       Activation activation) {
     const __m512 scale = _mm512_set1_ps(row_scale);
@@ -122,6 +123,67 @@ inline void whole_tile(const std::uint8_t* x_NI, const float* scale_N, const std
     }
     for (int n = 0; n < rows; ++n) {
         whole_row(sum[n], scale_N[n], weight, first, y_NO + n * weight.outputs, columns, activation);
+    }
+}
+#elif defined(__AVX2__)
+// Without instructions for products in 8 bits: in 16, two of which are added in 32, so that the sums are the same.
+constexpr int QUARTER = 16;  // outputs whose sums of three rows registers hold, four in each
+
+// What one row makes of its exact sums over a panel.
+inline void whole_row(const std::int32_t* sum, float row_scale, const Weight& weight, Index first, float* y,
+                      Index columns, Activation activation) {
+    const std::int32_t* above = weight.above_O + first;
+    const float* scale = weight.scale_O + first;
+#pragma omp simd
+    for (Index o = 0; o < columns; ++o) {
+        const float bias = weight.bias_O ? weight.bias_O[first + o] : 0.0f;
+        y[o] = std::fma(static_cast<float>(sum[o] - above[o]), row_scale * scale[o], bias);
+    }
+    activate(y, columns, activation);
+}
+
+// Neighbours added: eight sums in order, of two vectors that hold each sum in two halves.
+inline __m256i joined(__m256i low, __m256i high) {
+    return _mm256_permute4x64_epi64(_mm256_hadd_epi32(low, high), 0b11011000);
+}
+
+// Sums of some of a panel's outputs, (rows, DEEP) from `sum` on. x_NI in 16 bits, rows `room` apart.
+template <int rows, int outputs>
+inline void whole_sums(const std::int16_t* x_NI, const std::int8_t* panel, Index room, std::int32_t* sum) {
+    constexpr int vectors = outputs / QUADS;
+    __m256i found[rows][vectors];
+    for (int n = 0; n < rows; ++n) {
+        for (int v = 0; v < vectors; ++v) found[n][v] = _mm256_setzero_si256();
+    }
+    for (Index i = 0; i < room; i += QUADS) {
+        __m256i x[rows];
+        for (int n = 0; n < rows; ++n) {
+            std::int64_t four;
+            std::memcpy(&four, x_NI + n * room + i, sizeof four);
+            x[n] = _mm256_set1_epi64x(four);
+        }
+        for (int v = 0; v < vectors; ++v) {
+            const auto* from = reinterpret_cast<const __m128i*>(panel + i * DEEP + v * 16);
+            const __m256i w = _mm256_cvtepi8_epi16(_mm_loadu_si128(from));
+            for (int n = 0; n < rows; ++n) found[n][v] = _mm256_add_epi32(found[n][v], _mm256_madd_epi16(x[n], w));
+        }
+    }
+    for (int n = 0; n < rows; ++n) {
+        for (int v = 0; v < vectors; v += 2) {
+            auto* to = reinterpret_cast<__m256i*>(sum + n * DEEP + v * QUADS);
+            _mm256_storeu_si256(to, joined(found[n][v], found[n][v + 1]));
+        }
+    }
+}
+
+template <int rows>
+inline void whole_tile(const std::int16_t* x_NI, const float* scale_N, const std::int8_t* panel, const Weight& weight,
+                       Index first, float* y_NO, Index room, Index columns, Activation activation) {
+    constexpr int outputs = rows == 1 ? 2 * QUARTER : QUARTER;
+    std::int32_t sum[rows * DEEP];
+    for (int o = 0; o < DEEP; o += outputs) whole_sums<rows, outputs>(x_NI, panel + o * QUADS, room, sum + o);
+    for (int n = 0; n < rows; ++n) {
+        whole_row(sum + n * DEEP, scale_N[n], weight, first, y_NO + n * weight.outputs, columns, activation);
     }
 }
 #endif
@@ -165,7 +227,7 @@ inline void float_linear(const Weight& weight, const float* x_NI, float* y_NO, I
 inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]] const float* x_NI,
                          [[maybe_unused]] float* y_NO, [[maybe_unused]] Index rows,
                          [[maybe_unused]] Activation activation) {
-#ifdef __AVX512VNNI__
+#ifdef __AVX2__
     const Index inputs = weight.inputs, outputs = weight.outputs, panels = (outputs + DEEP - 1) / DEEP;
     const Index room = (inputs + QUADS - 1) / QUADS * QUADS;
     std::vector<std::uint8_t> whole((rows + SPARE) * room);
@@ -193,14 +255,20 @@ inline void whole_linear([[maybe_unused]] const Weight& weight, [[maybe_unused]]
         return;
     }
 #endif
+#ifdef __AVX512VNNI__
+    const std::uint8_t* from = whole.data();
+#else
+    const std::vector<std::int16_t> wide(whole.begin(), whole.end());
+    const std::int16_t* from = wide.data();
+#endif
     for (Index block = 0; block < rows; block += BLOCK) {
         const Index count = std::min(BLOCK, rows - block);
 #pragma omp parallel for schedule(static)
         for (Index p = 0; p < panels; ++p) {
             const std::int8_t* panel = static_cast<const std::int8_t*>(weight.panels) + p * room * DEEP;
             const Index first = p * DEEP, columns = std::min(DEEP, outputs - first);
-            tiles<TILE>(count, [&](auto size, Index n) {
-                whole_tile<decltype(size)::value>(whole.data() + (block + n) * room, scale.data() + block + n, panel,
+            tiles<WHOLE_TILE>(count, [&](auto size, Index n) {
+                whole_tile<decltype(size)::value>(from + (block + n) * room, scale.data() + block + n, panel,
                                                   weight, first, y_NO + (block + n) * outputs + first, room, columns,
                                                   activation);
             });

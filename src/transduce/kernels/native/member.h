@@ -1,8 +1,8 @@
 // One of the models that write together in a search: what it writes with, what it reads, and what it keeps of its own
 // words. Alone it is the only one.
 //
-// Shapes: B sentences, N live hypotheses of all sentences, D width, H heads, E features a head, V vocabulary, T positions,
-// S positions of the longest source.
+// Shapes: B sentences, N live hypotheses of all sentences, D width, G heads of keys and values, E features a head, V
+// vocabulary, T positions, S positions of the longest source.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,9 @@ struct Writer {
     const float *embedding_VD, *position_TD, *turn_TE;
     Norm embedding_norm, norm;  // behind embedding and positions, behind the last block; null = none
     Weight output;
-    Index width, heads, hidden, pre, activation, blocks;
+    Index width;
+    Heads heads;
+    Index hidden, pre, activation, blocks;
     Index scaled, zero_start;  // whether embeddings are multiplied by sqrt(D); whether the first is 0
 };
 
@@ -34,11 +36,11 @@ struct Reader {
     Index positions;
 };
 
-// Keys and values (B, H, room, E) of what was said, for each block that attends to it.
+// Keys and values (B, G, room, E) of what was said, for each block that attends to it.
 class Store {
   public:
     Store(Index sources, Index room, const Writer& writer, Index blocks)
-        : rows_(sources * writer.heads), heads_(writer.heads), width_(writer.width / writer.heads),
+        : rows_(sources * writer.heads.groups), heads_(writer.heads.groups), width_(writer.heads.width),
           parts_(2 * blocks) {
         grow(room);
     }

@@ -1,7 +1,9 @@
-// Layer norm over rows, forwards and backwards, read and written once (Ba et al. 2016).
+// Layer norm over rows, forwards and backwards, read and written once (Ba et al. 2016); and RMS norm, forwards.
 //
 //     y = h g + b,   h = (x - mean) r,   r = 1 / sqrt(var + eps)
 //     dx = r (dy g - mean(dy g) - h mean(dy g h)),   dg = sum_n dy h,   db = sum_n dy
+//
+//     y = x r g,   r = 1 / sqrt(mean(x^2) + eps)          RMS norm (Zhang and Sennrich 2019)
 //
 // Shapes: N rows, D features, P partial sums, each over ROWS rows, so that the result does not depend on the threads.
 #pragma once
@@ -32,6 +34,16 @@ void layer_norm(const float* x_ND, const float* gain_D, const float* bias_D, T* 
         mean_N[n] = mean;
         inverse_N[n] = inverse;
     }
+}
+
+// RMS norm of one row; y may be x.
+inline void rms_norm(const float* x_D, const float* gain_D, float* y_D, Index width, double epsilon) {
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (Index d = 0; d < width; ++d) squares += x_D[d] * x_D[d];
+    const float inverse = 1 / std::sqrt(squares / width + static_cast<float>(epsilon));
+#pragma omp simd
+    for (Index d = 0; d < width; ++d) y_D[d] = x_D[d] * inverse * gain_D[d];
 }
 
 template <typename T>

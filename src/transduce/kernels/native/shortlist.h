@@ -85,6 +85,45 @@ inline void listed_tile(const std::uint8_t* x_NI, const float* scale_N, const st
         whole_row(sum, scale_N[n], weight, first, y_NO + n * weight.outputs, columns, Activation::identity);
     }
 }
+#elif defined(__AVX2__)
+// The sums of four vectors.
+inline __m128i sums_of_four(const __m256i* each) {
+    const __m256i four = _mm256_hadd_epi32(_mm256_hadd_epi32(each[0], each[1]), _mm256_hadd_epi32(each[2], each[3]));
+    return _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+}
+
+// What rows of x make with up to DEEP words. Behind a row of x stands what zeros are multiplied by.
+template <int rows>
+inline void listed_tile(const std::uint8_t* x_NI, const float* scale_N, const std::int8_t* row_OI, const Index* word,
+                        const Weight& weight, Index first, float* y_NO, Index room, Index columns) {
+    constexpr Index half = VECTOR / 4;  // numbers of 16 bits in a register
+    const Index length = (room + VECTOR - 1) / VECTOR * VECTOR;
+    std::int32_t sums[rows][DEEP] = {};
+    for (Index place = 0; place < columns; place += 4) {
+        const std::int8_t* from[4];
+        for (int w = 0; w < 4; ++w) from[w] = row_OI + word[std::min(place + w, columns - 1)] * length;
+        __m256i sum[rows][4];
+        for (int n = 0; n < rows; ++n) {
+            for (int w = 0; w < 4; ++w) sum[n][w] = _mm256_setzero_si256();
+        }
+        for (Index i = 0; i < length; i += half) {
+            __m256i x[rows];
+            for (int n = 0; n < rows; ++n) {
+                x[n] = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x_NI + n * room + i)));
+            }
+            for (int w = 0; w < 4; ++w) {
+                const __m256i four = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from[w] + i)));
+                for (int n = 0; n < rows; ++n) sum[n][w] = _mm256_add_epi32(sum[n][w], _mm256_madd_epi16(x[n], four));
+            }
+        }
+        for (int n = 0; n < rows; ++n) {
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(&sums[n][place]), sums_of_four(sum[n]));
+        }
+    }
+    for (int n = 0; n < rows; ++n) {
+        whole_row(sums[n], scale_N[n], weight, first, y_NO + n * weight.outputs, columns, Activation::identity);
+    }
+}
 #endif
 
 class Shortlist {
@@ -120,11 +159,11 @@ class Shortlist {
     void multiply([[maybe_unused]] Index source, [[maybe_unused]] const std::uint8_t* x_NI,
                   [[maybe_unused]] const float* scale_N, [[maybe_unused]] float* y_NL,
                   [[maybe_unused]] Index rows) const {
-#ifdef __AVX512VNNI__
+#ifdef __AVX2__
         const Weight own = weight(source);
         const Index room = (own.inputs + QUADS - 1) / QUADS * QUADS;
         for (Index first = 0; first < own.outputs; first += DEEP) {
-            tiles<TILE>(rows, [&](auto size, Index n) {
+            tiles<WHOLE_TILE>(rows, [&](auto size, Index n) {
                 listed_tile<decltype(size)::value>(x_NI + n * room, scale_N + n, lists_.row_OI,
                                                    words(source) + first, own, first, y_NL + n * own.outputs + first,
                                                    room, std::min(DEEP, own.outputs - first));
