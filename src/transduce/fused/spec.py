@@ -106,7 +106,7 @@ class Parts:
         """The tensors that the kernel has copied, and those that it reads in place."""
         biases = [table["bias"] for table in self._linears if table["bias"] is not None]
         return [table["weight"] for table in self._linears], biases + [
-            x for table in self._norms for x in table.values() if x is not None
+            x for table in self._norms for x in table.values()
         ]
 
 
@@ -137,8 +137,9 @@ def in_kernel(blocks: Sequence[AnyBlock]) -> native.Blocks:
     own = first.self_attention if isinstance(first, Block) else first.cross_attention
     turns = own.positions.turns if isinstance(own.positions, Rotary) else None
     activation = ACTIVATIONS[first.feed_forward.activation]
-    heads = native.Heads(own.heads, own.key_value_heads, own.head_width)
-    return native.Blocks([_weights(block) for block in blocks], heads, pre, cast(float, norm.eps), turns, activation)
+    return native.Blocks(
+        [_weights(block) for block in blocks], _heads(own), pre, cast(float, norm.eps), turns, activation
+    )
 
 
 def norm_of(norm: nn.Module) -> native.Norm | None:
@@ -164,7 +165,7 @@ def _is_plain_around(block: AnyBlock) -> bool:
     return (
         all(_is_plain_residual(each, width) for each in residuals)
         and _is_plain_feed_forward(block.feed_forward, width)
-        and len({(each.placement, type(each.norm)) for each in residuals}) == 1
+        and len({each.placement for each in residuals}) == 1
         and len({each.eps for each in _norms(block)}) == 1
         and all(isinstance(each.up_to_date(), Packed) for each in _products(block) if each)
     )
@@ -221,9 +222,8 @@ def _is_plain_attention(attention: MultiHeadAttention) -> bool:
     )
 
 
-def _heads(attention: MultiHeadAttention) -> tuple[int, int, int]:
-    """`native.Heads`."""
-    return attention.heads, attention.key_value_heads, attention.head_width
+def _heads(attention: MultiHeadAttention) -> native.Heads:
+    return native.Heads(attention.heads, attention.key_value_heads, attention.head_width)
 
 
 def _is_plain_feed_forward(layer: FeedForward, width: int) -> bool:

@@ -377,7 +377,7 @@ def _check_machine(int8: bool) -> None:
     if kernels() is None:
         raise InputError(f"there are no kernels for this system here, without which torch is needed. {WHOLE}")
     if int8 and not multiplies_int8():
-        raise InputError(f"precision int8 needs an x86 processor with the instructions AVX2; use fp32. {WHOLE}")
+        raise InputError(f"precision int8 needs an x86 processor with AVX2; use fp32. {WHOLE}")
 
 
 def _loaded(
