@@ -127,9 +127,9 @@ def sentence_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "sentences", train_sentence_model) / "runs" / "multi30k-en-de"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def kernels() -> None:
-    """Skips where no kernels were compiled."""
+    """Skips where no kernels were compiled, before a module's servers start."""
     from transduce.kernels import native
 
     if native.kernels() is None:
