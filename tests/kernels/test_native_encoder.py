@@ -130,7 +130,7 @@ def test_a_product_that_is_not_packed_any_more_is_asked() -> None:
     assert (encoded(model, source) - before)[source.mask()].abs().max() > 0.01
 
 
-@pytest.mark.parametrize("table", [{"positions": "alibi"}, {"norm_kind": "batch"}, {"score": "additive"}], ids=str)
+@pytest.mark.parametrize("table", [{"positions": "alibi"}, {"normalizer": "sparsemax"}, {"score": "additive"}], ids=str)
 def test_what_it_does_not_know_goes_through_the_blocks(table: dict[str, Any]) -> None:
     model, source = model_of(**table), sources()
     expected, real = encoded(model, source), source.mask()
