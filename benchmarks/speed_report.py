@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gpu_report import gpu_section
 from quality_report import OURS, section
 
 HERE = Path(__file__).parent
@@ -53,7 +54,7 @@ def main() -> None:
     """Read, write."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("speed-*.json")]
     results = sorted(found, key=lambda result: result["date"], reverse=True)
-    parts = [PREFACE, *(part for result in results for part in parts_of(result)), section()]
+    parts = [PREFACE, *(part for result in results for part in parts_of(result)), gpu_section(), section()]
     PAGE.write_text("\n".join(part for part in parts if part), encoding="utf-8")
     for result in results:
         draw(result)

@@ -5,16 +5,16 @@ from transformers import MarianConfig
 from work import DROPOUT, END, HEADS, LAYERS, PAD, SIZES, START
 
 
-def config(vocabulary: int, sizes: str = "small") -> MarianConfig:
-    """Post-norm, ReLU, sinusoidal, tied: the original Transformer."""
-    width, layers, hidden = SIZES[sizes]
+def config(vocabulary: int, sizes: tuple[int, int, int] = SIZES["small"], heads: int = HEADS) -> MarianConfig:
+    """Post-norm, ReLU, sinusoidal, tied: the original Transformer. sizes: width, layers, feed-forward."""
+    width, layers, hidden = sizes
     return MarianConfig(
         vocab_size=vocabulary,
         d_model=width,
         encoder_layers=layers,
         decoder_layers=layers,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
         encoder_ffn_dim=hidden,
         decoder_ffn_dim=hidden,
         dropout=DROPOUT,
@@ -31,7 +31,7 @@ def config(vocabulary: int, sizes: str = "small") -> MarianConfig:
     )
 
 
-def renamed(ours: dict[str, torch.Tensor], positions: torch.Tensor) -> dict[str, torch.Tensor]:
+def renamed(ours: dict[str, torch.Tensor], positions: torch.Tensor, layers: int = LAYERS) -> dict[str, torch.Tensor]:
     """Marian's names for a post-norm Transformer of Transduce, its own order of sines and cosines included."""
     theirs = {
         "model.shared.weight": ours["target_embedding.weight"],
@@ -41,7 +41,7 @@ def renamed(ours: dict[str, torch.Tensor], positions: torch.Tensor) -> dict[str,
     for side in ("encoder", "decoder"):
         theirs[f"model.{side}.embed_tokens.weight"] = ours["target_embedding.weight"]
         theirs[f"model.{side}.embed_positions.weight"] = positions
-        for layer in range(LAYERS):
+        for layer in range(layers):
             theirs |= _layer(ours, f"{side}.blocks.{layer}", f"model.{side}.layers.{layer}", side == "decoder")
     return theirs
 

@@ -23,7 +23,7 @@ from transformers import (
     set_seed,
 )
 from transformers.trainer_utils import get_last_checkpoint
-from work import BETAS, END, PAD, SMOOTHING, START, Work, padded
+from work import BETAS, END, PAD, SIZES, SMOOTHING, START, Work, padded
 
 DROPOUT, LEARNING_RATE, WARM_UP, SEED = 0.25, 1e-3, 400, 1
 BATCH_TOKENS, IGNORED = 4096, -100
@@ -89,7 +89,7 @@ class Trainer(Seq2SeqTrainer):
 
 def model_of(vocabulary: int, sizes: str) -> MarianMTModel:
     """A model at its random start, which translates greedily."""
-    made = config(vocabulary, sizes)
+    made = config(vocabulary, SIZES[sizes])
     made.dropout = DROPOUT
     model = MarianMTModel(made)
     model.generation_config = GenerationConfig(

@@ -89,7 +89,7 @@ def made_tokenizer(texts: list[str], unit: str) -> PreTrainedTokenizerFast:
 
 def model_of(vocabulary: int, size: str) -> MarianMTModel:
     """At its random start; it translates greedily."""
-    model = MarianMTModel(config(vocabulary, size))
+    model = MarianMTModel(config(vocabulary, SIZES[size]))
     model.generation_config = GenerationConfig(
         max_new_tokens=256,
         pad_token_id=PAD,
