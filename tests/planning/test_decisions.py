@@ -109,20 +109,23 @@ def test_metrics_follow_the_target() -> None:
     assert found["titles"].task.metrics == ("rouge1", "rouge2", "rougeL")
 
 
-def test_only_summaries_get_a_pointer() -> None:
-    """Running text much shorter than its source, and in words of it."""
-    titles = CORPORA["titles"]
-    for facts, compresses in [
-        (titles, True),
-        (replace(titles, copied=0.1), False),
-        (replace(titles, target=replace(titles.target, words=200)), False),
-        (replace(titles, source=TEXT), False),
-        (CORPORA["sentences"], False),
-        (CORPORA["queries"], False),
+def test_a_pointer_where_targets_stand_in_their_sources() -> None:
+    """Running text in words of its source: much shorter, a summary; else a correction or a near language."""
+    titles, sentences = CORPORA["titles"], CORPORA["sentences"]
+    for facts, points, compresses in [
+        (titles, True, True),
+        (replace(titles, copied=0.1), False, False),
+        (replace(titles, target=replace(titles.target, words=200)), True, False),
+        (replace(titles, source=TEXT), True, False),
+        (replace(sentences, copied=0.5), True, False),
+        (replace(sentences, copied=0.5, shared=0.1), False, False),  # no joint vocabulary
+        (sentences, False, False),
+        (CORPORA["queries"], False, False),
+        (replace(CORPORA["commands"], copied=0.5), False, False),
     ]:
         made = recipe(facts)
-        assert (made.model.pointer, made.training.best == "rougeL") == (compresses, compresses)  # type: ignore[attr-defined]
-        assert not compresses or (made.tokenizer.joint and made.training.sampled_words is None)
+        assert (made.model.pointer, made.training.best == "rougeL") == (points, compresses)  # type: ignore[attr-defined]
+        assert not points or (made.tokenizer.joint and made.training.sampled_words is None)
 
 
 def test_there_is_room_for_words_of_pairs_that_are_not_sampled() -> None:

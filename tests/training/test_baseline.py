@@ -2,10 +2,13 @@
 
 import io
 import json
+import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 from rich.console import Console
 
 from tiny_recipe import TINY_RECIPE
@@ -95,3 +98,47 @@ def test_of_pairs_the_target_of_the_nearest_source_is_said(tiny_corpus: Path, tm
         assert score_baseline(task, data, print) is not None
     task, data = open_task(load_recipe(recipe, ["task.baseline=false"]), Display(Console(quiet=True)))
     assert score_baseline(task, data, print) is None
+
+
+def test_where_targets_stand_in_their_sources_the_source_is_said(tmp_path: Path) -> None:
+    """As it is, without its tag; not where targets are as far from it as from any other source."""
+    draw = random.Random(1)
+    words = [f"{first}{rest}" for first in "bdfgklmnprst" for rest in ("an", "el", "ira", "om", "uk")]
+    texts = [" ".join(draw.choices(words, k=8)) for _ in range(120)]
+
+    def opened_with(targets: list[str]) -> tuple[Baseline, dict[str, Any]]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        rows = [f"{source}\t{target}\n" for source, target in zip(texts, targets, strict=True)]
+        (folder / "train.tsv").write_text("".join(rows[:100]))
+        (folder / "test.tsv").write_text("".join(rows[100:]))
+        (folder / "own.toml").write_text(OF_TAGGED_PAIRS.format(root=folder))
+        task, data = open_task(load_recipe(folder / "own.toml"), Display(Console(quiet=True)))
+        baseline, scores = task.baseline(data, print), score_baseline(task, data, print)
+        assert baseline is not None
+        assert scores is not None
+        return baseline, scores["tests"]["held_out"]["scores"]
+
+    near = [text.replace("an", "on").replace("uk", "ok") for text in texts]
+    baseline, scores = opened_with(near)
+    assert baseline.name == "source as it is"
+    assert baseline.predict is not None
+    assert baseline.predict([">>xx<< banel kom", " >>xx<< a"]) == ["banel kom", "a"]
+    with_tests = sacrebleu.corpus_chrf(texts[100:], [near[100:]]).score
+    assert scores["chrf"]["value"] == pytest.approx(with_tests)
+    assert opened_with([" ".join(draw.choices(words, k=8)) for _ in texts])[0].name == "nearest source"
+    turned = [" ".join(word[::-1] for word in text.split()) for text in texts]
+    assert opened_with(turned)[0].name == "nearest source"
+
+
+OF_TAGGED_PAIRS = """
+name = "own"
+task = {{ kind = "translation", metrics = ["chrf"] }}
+tokenizer = {{ kind = "bpe", vocabulary = 120 }}
+model = {{ kind = "transformer", d_model = 16, heads = 2, encoder_layers = 1, decoder_layers = 1 }}
+
+[data]
+root = "{root}"
+train = [{{ tsv = "train.tsv", to = "xx" }}]
+test.held_out = {{ tsv = "test.tsv", to = "xx" }}
+"""

@@ -310,8 +310,12 @@ def _model(facts: Facts, size: Size | None) -> list[Decision]:
 
 
 def _pointer(facts: Facts) -> list[Decision]:
+    if not _is_joint(facts) or not (facts.compresses or facts.is_near):
+        return []
     reason = "a summary has names and rare words of its source, which a pointer copies"
-    return [Decision("model.pointer", True, reason)] if facts.compresses and _is_joint(facts) else []
+    if not facts.compresses:
+        reason = f"{facts.copied:.0%} of the words of targets stand in their sources, and a pointer copies them"
+    return [Decision("model.pointer", True, reason)]
 
 
 def _optimizer(facts: Facts, size: Size | None) -> list[Decision]:

@@ -13,6 +13,7 @@ import regex
 
 from transduce.core.errors import InputError
 from transduce.data.corpus import read_pairs
+from transduce.data.pairs.copied import COPIED, copied
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.pairs.tags import Tags, tags_in
 from transduce.data.source_columns import separator_of
@@ -31,7 +32,7 @@ FEW_NEW = 0.02  # new words of a further text, below which its words are a small
 OPEN = 0.03  # share of a further text's words that are new, from which its words are no small set
 FORMAL = 0.9  # of the texts have one word in common: a formal language, such as SELECT of SQL, with new names in it
 FEW_WORDS = 2.5  # words of a text, on average, up to which it is an inflected form such as "has been seen"
-LONG_TEXT, SUMMARY, COPIED = 30, 3, 0.2  # words of a source; for each of a summary; share that stand in the source
+LONG_TEXT, SUMMARY = 30, 3  # words of a source; for each of a summary
 FEW_SIGNS = 8  # the same in characters, where a script puts no spaces between words
 
 
@@ -147,11 +148,14 @@ class Facts:
         return self.target.characters <= FEW_SIGNS and self.source.words <= most
 
     @property
+    def is_near(self) -> bool:
+        """Whether targets are running text in many words of their sources: a creole of its language, a correction."""
+        return self.source.kind == self.target.kind == "sentences" and self.copied >= COPIED
+
+    @property
     def compresses(self) -> bool:
         """Whether targets are summaries: running text, much shorter than its source, and largely in words of it."""
-        running = self.source.kind == self.target.kind == "sentences"
-        shorter = self.source.words >= max(LONG_TEXT, SUMMARY * self.target.words)
-        return running and shorter and self.copied >= COPIED
+        return self.is_near and self.source.words >= max(LONG_TEXT, SUMMARY * self.target.words)
 
     def to_lines(self) -> list[str]:
         names = [language or side for language, side in zip(self.languages, ("source", "target"), strict=True)]
@@ -190,7 +194,7 @@ def facts_of(corpora: Sequence[PairFiles], root: Path, languages: tuple[str, str
         source,
         target,
         shared=len(letters[0] & letters[1]) / fewer,
-        copied=_copied(sample),
+        copied=copied(sample),
         ratio=float(np.quantile(lengths_N2.max(axis=1) / lengths_N2.min(axis=1), 0.99)),
         columns=columns,
         languages=languages,
@@ -238,12 +242,3 @@ def _closing(texts: Sequence[str], words: Counter[str]) -> int:
     marked, most = [word for word in words if ENDING.search(word)], len(texts) / 2
     rare = sum(words[word] for word in marked if words[word] <= most)
     return rare + sum(last[word] for word in marked if words[word] > most and SENTENCE_END.search(word))
-
-
-def _copied(sample: Sequence[tuple[str, str]]) -> float:
-    found = total = 0
-    for source, target in sample:
-        there = set(source.split())
-        words = target.split()
-        found, total = found + sum(word in there for word in words), total + len(words)
-    return found / max(total, 1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -20,13 +20,14 @@ from transduce.data.encoding import open_examples, open_pairs_store, pairs_store
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, Split, digest, part_of
 from transduce.data.input_file import InputFile
+from transduce.data.pairs.copied import COPIED, alike, copied
 from transduce.data.pairs.known_columns import Known, read_pair_inputs
 from transduce.data.pairs.pair_data import PairData, held_out_names
 from transduce.data.pairs.pair_files import PairFiles
 from transduce.data.pairs.pair_groups import Parts
 from transduce.data.shards import grouped_shards
 from transduce.data.store import Store, is_cached
-from transduce.data.tags import tags_of
+from transduce.data.tags import leading_tags, tags_of
 from transduce.data.tokenizers.tokenizer import TokenizerConfig
 from transduce.data.tokenizers.unknown_tokens import unknown_report
 from transduce.data.word_alignment import MOST_PAIRS, WordAligner
@@ -37,6 +38,7 @@ from transduce.tasks.encoding_processes import Encoding, opened
 from transduce.tasks.protocols import Baseline, Dataset, TaskData, Tell
 
 Corpus = tuple[PairFiles, Parts | None]  # and where its pairs belong
+ASKED = 200  # training pairs that tell which baseline is better
 
 
 class _Version(NamedTuple):
@@ -65,7 +67,8 @@ class TranslationConfig(Config):
     word error rate of pronunciations is 100 - exact_match. length_match is the share of outputs with as many characters
     as their reference, for verse. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
     baseline: bool = True
-    """At the end, also test a baseline that answers with the target of the nearest training source."""
+    """At the end, also test a baseline that answers with the target of the nearest training source, or with the source
+    as it is where that is nearer."""
 
 
 class Translation(TextTask):
@@ -128,18 +131,38 @@ class Translation(TextTask):
         return read_pair_inputs(path, Known(files, self.root, languages))
 
     def baseline(self, data: TaskData, tell: Tell) -> Baseline | None:
-        """The target of the training pair whose source is the nearest."""
+        """The target of the training pair whose source is the nearest; the source itself where that is nearer."""
         from transduce.inference.nearest_examples import MOST_TOKENS, NearestTexts
 
         if not self.config.baseline:
             return None
         sources, targets = data.examples(MOST_TOKENS)
+        if self._is_nearer_itself(sources, targets):
+            return Baseline("source as it is", lambda texts: list(map(self._untagged, texts)))
         model = NearestTexts.of(sources, self.source.size)
 
         def answers(texts: Sequence[str]) -> list[str]:
             return [self.target.decode(targets[each].tolist()) for each in model.nearest(self.source.encode(texts))]
 
         return Baseline("nearest source", answers, {"ngrams": [1, 2], "of": "tokens", "examples": len(sources)})
+
+    def _is_nearer_itself(self, sources: Sequence[Any], targets: Sequence[Any]) -> bool:
+        """Whether training sources are more like their own targets than the target of the nearest other source is."""
+        from transduce.inference.nearest_examples import NearestTexts
+
+        asked = range(0, len(sources), max(2, len(sources) // ASKED))
+        own = [self._untagged(self.source.decode(sources[each].tolist())) for each in asked]
+        wanted = [self.target.decode(targets[each].tolist()) for each in asked]
+        if copied(zip(own, wanted, strict=True)) < COPIED:
+            return False
+        others = sorted(set(range(len(sources))) - set(asked))
+        nearest = NearestTexts.of([sources[each] for each in others], self.source.size)
+        found = nearest.nearest([sources[each] for each in asked])
+        answers = [self.target.decode(targets[others[each]].tolist()) for each in found]
+        return sum(map(alike, own, wanted)) > sum(map(alike, answers, wanted))
+
+    def _untagged(self, text: str) -> str:
+        return text[len(leading_tags(self.source, text)) :]
 
     def request(self, ids: Sequence[int], search: Search) -> Request:
         """The source's ids; the output may grow with the source's length."""
