@@ -34,6 +34,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from transduce.attention.capture import active_record
+from transduce.attention.interventions import active_interventions
 from transduce.core.padded import Padded
 from transduce.data.collate import Batch
 from transduce.data.columns import Specs
@@ -233,10 +235,17 @@ def training(size: Size, device: torch.device, seconds: float, compiled: bool) -
 
 def compile_blocks(model: Transformer) -> None:
     """The blocks of both stacks, for each shape that they meet; what is between them stays as it is."""
-    torch._dynamo.config.cache_size_limit = 64
+    constant_while_compiled()
+    torch._dynamo.config.cache_size_limit = 64  # as many as blocks and buckets
     for stack in (model.encoder, model.decoder):
         for block in stack.blocks:
             block.compile(dynamic=False)
+
+
+def constant_while_compiled() -> None:
+    """Nobody looks at attention here: the compiler need not stop to ask who does."""
+    for asked in (active_record, active_interventions):
+        torch.compiler.assume_constant_result(asked)
 
 
 def batches_by_bucket(size: Size, device: torch.device) -> list[Batch]:
