@@ -67,7 +67,7 @@ def record(name: str) -> Record | None:
 
 def proved() -> str:
     """What the proofs found, a line each."""
-    rows = [*_equal(), *_noisy(), *_counted("kills", "same"), *_counted("faults", "right"), *_ranks()]
+    rows = [*_equal(), *_noisy(), *_counted("kills", "same"), *_counted("faults", "right"), *_hosts(), *_ranks()]
     return "\n## Proved\n\n" + markdown_table(["what", "how", "found"], rows)
 
 
@@ -112,6 +112,17 @@ def _counted(name: str, good: str) -> list[list[str]]:
     slowest = max(row["named_after"] for row in found["rows"])
     how = "killed, stopped, asleep, out of memory, bad data; 2 and 4 processes, ddp and fsdp: `distributed_faults.py`"
     return [["a process that fails is named, and nothing is lost", how, f"{told}; named after {slowest:.0f} s at most"]]
+
+
+def _hosts() -> list[list[str]]:
+    found = record("hosts")
+    if not found:
+        return []
+    named = [row["named_after"] for row in found["rows"] if row["named_after"] is not None]
+    passed = sum(row["passed"] for row in found["rows"])
+    how = "links cut, slowed, losing packets, hosts gone; three network namespaces, torchrun and Ray: `hosts.py`"
+    told = f"{found['right']} of {found['cases']}; {len(named)} named after {max(named):.0f} s at most, {passed} went on"
+    return [["a host that is cut off is named, the same command goes on to the same bytes", how, told]]
 
 
 def _ranks() -> list[list[str]]:

@@ -1,8 +1,8 @@
-"""Which model files can be used without torch: what they say is compared with what the kernels do.
+"""Which model files can be used without torch: what they say is compared with what is supported here.
 
 Transformers that translate, with self-attention or a recurrent unit (SSRU) in the decoder: those trained here, and
 models of others as they are imported (Marian, Firefox, BART, mBART, M2M-100, NLLB, Pegasus). T5 is not among them: its
-norms and relative positions are not in the kernels.
+norms and relative positions are not supported here.
 
 Shapes: D width, S source and V target vocabulary, F hidden width of the feed-forward.
 """
@@ -39,7 +39,7 @@ PARTS = {
     "encoder_positions": None,
     "encoder_max_length": None,
 }
-"""Settings of a model, with the one value that the kernels know."""
+"""Settings of a model, with the one value that is supported here."""
 SWITCHES = ("embedding_norm", "scale_embeddings", "output_bias", "zero_start", "decoder_positions")
 
 
@@ -169,9 +169,9 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
     parts = {**PARTS, "key_value_heads": heads}
     for name, known in parts.items():
         if model.get(name, known) != known:
-            yield f"model.{name} = {model[name]!r}: the kernels do not have it. {WHOLE}"
+            yield f"model.{name} = {model[name]!r}: the runtime without torch does not have it. {WHOLE}"
     if model.get("positions") not in POSITIONS:
-        yield f"model.positions = {model.get('positions')!r}: the kernels have {', '.join(POSITIONS)}. {WHOLE}"
+        yield f"model.positions = {model.get('positions')!r}: the runtime without torch has {', '.join(POSITIONS)}. {WHOLE}"
 
 
 def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
