@@ -121,7 +121,9 @@ def _hosts() -> list[list[str]]:
     named = [row["named_after"] for row in found["rows"] if row["named_after"] is not None]
     passed = sum(row["passed"] for row in found["rows"])
     how = "links cut, slowed, losing packets, hosts gone; three network namespaces, torchrun and Ray: `hosts.py`"
-    told = f"{found['right']} of {found['cases']}; {len(named)} named after {max(named):.0f} s at most, {passed} went on"
+    told = (
+        f"{found['right']} of {found['cases']}; {len(named)} named after {max(named):.0f} s at most, {passed} went on"
+    )
     return [["a host that is cut off is named, the same command goes on to the same bytes", how, told]]
 
 

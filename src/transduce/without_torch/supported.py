@@ -169,9 +169,9 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
     parts = {**PARTS, "key_value_heads": heads}
     for name, known in parts.items():
         if model.get(name, known) != known:
-            yield f"model.{name} = {model[name]!r}: the runtime without torch does not have it. {WHOLE}"
+            yield f"model.{name} = {model[name]!r}: not available without torch. {WHOLE}"
     if model.get("positions") not in POSITIONS:
-        yield f"model.positions = {model.get('positions')!r}: the runtime without torch has {', '.join(POSITIONS)}. {WHOLE}"
+        yield f"model.positions = {model.get('positions')!r}: without torch there are {', '.join(POSITIONS)}. {WHOLE}"
 
 
 def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
