@@ -11,6 +11,7 @@ from transduce.data.pairs.tags import Tags
 from transduce.planning.decisions import (
     Decision,
     Size,
+    affordable_validations,
     decide,
     deserved_updates,
     positions,
@@ -109,6 +110,14 @@ def test_metrics_follow_the_target() -> None:
     assert found["titles"].task.metrics == ("rouge1", "rouge2", "rougeL")
 
 
+def test_validations_become_fewer_where_they_would_take_much_of_the_time() -> None:
+    """Of a training of 400 seconds: all twelve where one takes 2 seconds, and six, two, two."""
+    for each, expected in [(0.0, 12), (2.0, 12), (10.0, 6), (40.0, 2), (400.0, 2)]:
+        assert affordable_validations(400.0, each) == expected
+    made = {each.key: each.value for each in schedule(6000, "", 600, validations=3)}
+    assert (made["training.validate_every"], made["training.checkpoint_every"]) == (200, 50)
+
+
 def test_a_pointer_where_targets_stand_in_their_sources() -> None:
     """Running text in words of its source: much shorter, a summary; else a correction or a near language."""
     titles, sentences = CORPORA["titles"], CORPORA["sentences"]
@@ -118,6 +127,7 @@ def test_a_pointer_where_targets_stand_in_their_sources() -> None:
         (replace(titles, target=replace(titles.target, words=200)), True, False),
         (replace(titles, source=TEXT), True, False),
         (replace(sentences, copied=0.5), True, False),
+        (replace(sentences, copied=0.5, pairs=100_000), False, False),  # enough to learn it without one
         (replace(sentences, copied=0.5, shared=0.1), False, False),  # no joint vocabulary
         (sentences, False, False),
         (CORPORA["queries"], False, False),

@@ -20,7 +20,9 @@ SIZES = (  # positions of an epoch from which a model is so wide and deep
     (5_000_000, 256, 4),
     (50_000_000, 512, 6),
 )
-VALIDATIONS, FEWEST_BETWEEN = 12, 20  # of a training; updates between two
+VALIDATIONS, FEWEST, FEWEST_BETWEEN = 12, 2, 20  # of a training, usually and at least; updates between two
+COPY_LEARNT = 20_000  # pairs of like languages from which a model learns to copy without a pointer
+VALIDATING = 0.15  # share of a training's time for validations, from which they become fewer
 MANY_CHARACTERS = 300  # from so many on, an alphabet is of signs for words or syllables
 
 
@@ -64,14 +66,20 @@ def decide(facts: Facts, validation: bool = False, test: bool = False, size: Siz
     ]
 
 
-def schedule(updates: int, reason: str, expected: int | None = None) -> list[Decision]:
+def affordable_validations(seconds: float, each: float) -> int:
+    """How many validations of `each` seconds a training of so many seconds has."""
+    return max(FEWEST, min(VALIDATIONS, int(VALIDATING * seconds / each))) if each else VALIDATIONS
+
+
+def schedule(updates: int, reason: str, expected: int | None = None, validations: int = VALIDATIONS) -> list[Decision]:
     """What follows from the number of updates.
 
     expected: how many of them the time allows; None: all.
     """
     made = updates if expected is None else expected
     warmup = max(1, min(400, made // 20))
-    every = max(FEWEST_BETWEEN, made // VALIDATIONS)
+    often, every = (max(FEWEST_BETWEEN, made // parts) for parts in (VALIDATIONS, validations))
+    kept = f"{validations} validations, of which the best weights are kept"
     average = 0.999 if made >= 3000 else 0.995 if made >= 1000 else 0.99
     return [
         Decision("training.updates", updates, reason),
@@ -79,8 +87,8 @@ def schedule(updates: int, reason: str, expected: int | None = None) -> list[Dec
         Decision(
             "training.average", average, "the moving average of the weights covers a third of the updates at most"
         ),
-        Decision("training.validate_every", every, "twelve validations, of which the best weights are kept"),
-        Decision("training.checkpoint_every", every, "a killed training loses a twelfth of its time at most"),
+        Decision("training.validate_every", every, kept),
+        Decision("training.checkpoint_every", often, "a killed training loses a twelfth of its time at most"),
     ]
 
 
@@ -310,11 +318,13 @@ def _model(facts: Facts, size: Size | None) -> list[Decision]:
 
 
 def _pointer(facts: Facts) -> list[Decision]:
-    if not _is_joint(facts) or not (facts.compresses or facts.is_near):
+    near = facts.is_near and facts.pairs <= COPY_LEARNT
+    if not _is_joint(facts) or not (facts.compresses or near):
         return []
     reason = "a summary has names and rare words of its source, which a pointer copies"
     if not facts.compresses:
-        reason = f"{facts.copied:.0%} of the words of targets stand in their sources, and a pointer copies them"
+        share = f"{facts.copied:.0%} of the words of targets stand in their sources"
+        reason = f"{share}, and a pointer copies them; without it, other programs could run the model"
     return [Decision("model.pointer", True, reason)]
 
 

@@ -9,7 +9,7 @@ from transduce.core.cache import cache_folder
 from transduce.core.config import UNSET
 from transduce.core.errors import InputError
 from transduce.data.pairs.inputs import Inputs, Named
-from transduce.planning.decisions import FEWEST_BETWEEN, VALIDATIONS, Decision, Size
+from transduce.planning.decisions import FEWEST_BETWEEN, VALIDATIONS, Decision, Size, affordable_validations
 from transduce.planning.fine_tuning import affordable
 from transduce.planning.promise import Promise, in_words, promise
 from transduce.planning.protocols import Start, TaskPlanner
@@ -114,12 +114,14 @@ class _Length(NamedTuple):
     expected: so many fit into the time.
     reason: of `updates`.
     minutes: after which it ends if it has not before; None: it takes what the updates take.
+    validations: how many there are; fewer where they would take much of the time.
     """
 
     updates: int
     expected: int
     reason: str
     minutes: float | None
+    validations: int = VALIDATIONS
 
 
 class _Planner:
@@ -176,11 +178,12 @@ class _Planner:
         helpful = 1 if self.start else HELPFUL
         wanted = self.updates or (helpful * deserved if minutes else deserved)
         if minutes is None and (self.updates or fitting >= wanted):
-            return _Length(wanted, wanted, GIVEN if self.updates else self.task.why_deserved(self.start), None)
+            reason = GIVEN if self.updates else self.task.why_deserved(self.start)
+            return _Length(wanted, wanted, reason, None, _validations(speed, wanted * speed.update))
         seconds = self._for_training(speed, minutes)
         self._tell_short(seconds, speed, minutes)
         reason = GIVEN if self.updates else _why(deserved, helpful, fitting, minutes)
-        return _Length(wanted, min(wanted, fitting), reason, seconds / 60)
+        return _Length(wanted, min(wanted, fitting), reason, seconds / 60, _validations(speed, seconds))
 
     def _tell_short(self, training: float, speed: Speed, minutes: float | None) -> None:
         """Where training and tests do not fit into the time, how long it will take instead."""
@@ -222,7 +225,7 @@ class _Planner:
                 reason = "your data" if part in inputs.named else "found beside the training files"
                 files.append(Decision(f"data.{part}", entries, reason))
         validation, test = "validation" in data or bool(inputs.validation), "test" in data or bool(inputs.tests)
-        planned = self.task.schedule(length.updates, length.reason, length.expected, self.start)
+        planned = self.task.schedule(length.updates, length.reason, length.expected, self.start, length.validations)
         decided = [*files, *self.task.decide(validation, test, size, self.start), *planned]
         if self.most_written is not None:
             decided = affordable(decided, self.most_written)
@@ -249,10 +252,15 @@ def _afterwards(speed: Speed) -> float:
 
 def _fitting(speed: Speed, seconds: float) -> int:
     """How many updates fit, with the validations between them."""
-    updates = int((seconds - VALIDATIONS * speed.validation) / speed.update)
-    if updates < VALIDATIONS * FEWEST_BETWEEN:
+    validations = _validations(speed, seconds)
+    updates = int((seconds - validations * speed.validation) / speed.update)
+    if updates < validations * FEWEST_BETWEEN:
         updates = max(1, int(seconds / (speed.update + speed.validation / FEWEST_BETWEEN)))
     return updates // 10 * 10 if updates > 100 else updates
+
+
+def _validations(speed: Speed, seconds: float) -> int:
+    return affordable_validations(seconds, speed.validation)
 
 
 def _why(deserved: int, helpful: int, fitting: int, minutes: float | None) -> str:

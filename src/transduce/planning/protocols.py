@@ -76,9 +76,11 @@ class TaskPlanner(Protocol):
             validation: whether there are files for it; else examples are drawn. test: the same of the test.
         """
 
-    def schedule(self, updates: int, reason: str, expected: int, start: Start | None) -> list[Decision]:
+    def schedule(
+        self, updates: int, reason: str, expected: int, start: Start | None, validations: int
+    ) -> list[Decision]:
         """What follows from the number of updates.
 
         Args:
-            expected: how many of them the time allows.
+            expected: how many of them the time allows. validations: how many it allows.
         """

@@ -153,9 +153,9 @@ class Translation(TextTask):
         asked = range(0, len(sources), max(2, len(sources) // ASKED))
         own = [self._untagged(self.source.decode(sources[each].tolist())) for each in asked]
         wanted = [self.target.decode(targets[each].tolist()) for each in asked]
-        if copied(zip(own, wanted, strict=True)) < COPIED:
-            return False
         others = sorted(set(range(len(sources))) - set(asked))
+        if not others or copied(zip(own, wanted, strict=True)) < COPIED:
+            return False
         nearest = NearestTexts.of([sources[each] for each in others], self.source.size)
         found = nearest.nearest([sources[each] for each in asked])
         answers = [self.target.decode(targets[others[each]].tolist()) for each in found]

@@ -130,9 +130,11 @@ class EncoderPlanner(ABC):
             *(self._started(start) if start else self._model(size)),
         ]
 
-    def schedule(self, updates: int, reason: str, expected: int, start: Start | None) -> list[Decision]:
+    def schedule(
+        self, updates: int, reason: str, expected: int, start: Start | None, validations: int
+    ) -> list[Decision]:
         """As for pairs; from another model, the learning rate rises over a tenth of the updates."""
-        planned = decisions.schedule(updates, reason, expected)
+        planned = decisions.schedule(updates, reason, expected, validations)
         if start is None:
             return planned
         warmup = Decision("training.warmup", max(1, expected // 10), "a tenth of the updates, for a pretrained model")

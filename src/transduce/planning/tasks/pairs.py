@@ -69,9 +69,11 @@ class PairsPlanner:
         decided = decisions.decide(self.facts, validation, test, size)
         return self._fine_tuned(decided, start) if start else decided
 
-    def schedule(self, updates: int, reason: str, expected: int, start: Start | None) -> list[Decision]:
+    def schedule(
+        self, updates: int, reason: str, expected: int, start: Start | None, validations: int
+    ) -> list[Decision]:
         """As `TaskPlanner.schedule`; from a model that translates, the learning rate rises over a tenth."""
-        planned = decisions.schedule(updates, reason, expected)
+        planned = decisions.schedule(updates, reason, expected, validations)
         return fine_tuning.with_warmup(planned, expected) if _translates(start) else planned
 
     def _fine_tuned(self, decided: list[Decision], start: Start) -> list[Decision]:
