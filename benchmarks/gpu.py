@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from speed_report import operations
 
 from transduce.attention.capture import active_record
 from transduce.attention.interventions import active_interventions
@@ -88,13 +89,6 @@ class Size:
             tied="all",
         )
         return Transformer(config, Specs.of_tokens(self.vocabulary, self.vocabulary))
-
-    def products(self, source: float, target: float) -> float:
-        """Operations of matrix products, forward and backward, of that many source and target positions."""
-        square, wide = self.width**2, 2 * self.width * self.hidden
-        of_source = self.layers * (4 * square + wide + 2 * square)  # and the decoder's keys and values of the source
-        of_target = self.layers * (6 * square + wide) + self.vocabulary * self.width
-        return 6 * (source * of_source + target * of_target)
 
 
 SIZES = {
@@ -222,7 +216,8 @@ def training(size: Size, device: torch.device, seconds: float, compiled: bool) -
         times.append(timed(lambda batch=batch: update(batch), device))
         spent += times[-1]
         tokens += batch.units
-        products += size.products(*(side.values.numel() for side in batch.sequences()))
+        source, target = (side.values.numel() for side in batch.sequences())
+        products += operations(size.width, size.hidden, size.layers, size.vocabulary, source, target)
     return {
         "tokens_per_second": tokens / spent,
         "tflops": products / spent / 1e12,

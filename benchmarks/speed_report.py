@@ -94,10 +94,15 @@ def limits(result: dict[str, Any]) -> str:
 
 def operations_a_token(result: dict[str, Any]) -> float:
     """Of matrix products, forward and backward (three times forward), source words counted by their ratio."""
-    square, wide = WIDTH * WIDTH, 2 * WIDTH * HIDDEN
-    source = LAYERS * (4 * square + wide + 2 * square)  # encoder, and the decoder's keys and values of the source
-    target = LAYERS * (6 * square + wide) + result["work"]["vocabulary"] * WIDTH
-    return float(3 * 2 * (source * result["work"]["source_per_target"] + target))
+    return operations(WIDTH, HIDDEN, LAYERS, result["work"]["vocabulary"], result["work"]["source_per_target"], 1)
+
+
+def operations(width: int, hidden: int, layers: int, vocabulary: int, source: float, target: float) -> float:
+    """Of a Transformer's matrix products with weights, forward and backward, for so many positions of both sides."""
+    square, wide = width * width, 2 * width * hidden
+    of_source = layers * (4 * square + wide + 2 * square)  # encoder, and the decoder's keys and values of the source
+    of_target = layers * (6 * square + wide) + vocabulary * width
+    return float(3 * 2 * (source * of_source + target * of_target))
 
 
 def rows_of(result: dict[str, Any], what: str) -> list[dict[str, Any]]:

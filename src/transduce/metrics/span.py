@@ -128,7 +128,8 @@ def _f1(common: int, predicted: int, true: int) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-def _bag_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
+def bag_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
+    """F1 of the words of a text, in any order, between 0 and 1."""
     common = Counter(answer) & Counter(reference)
     return _f1(sum(common.values()), len(answer), len(reference))
 
@@ -138,12 +139,12 @@ def _squad_words(text: str) -> list[str]:
 
 
 def _squad_f1(answer: str, reference: str) -> float:
-    return _bag_f1(_squad_words(answer), _squad_words(reference))
+    return bag_f1(_squad_words(answer), _squad_words(reference))
 
 
 def _squad2_f1(answer: str, reference: str) -> float:
     one, other = _squad_words(answer), _squad_words(reference)
-    return _bag_f1(one, other) if one and other else float(one == other)
+    return bag_f1(one, other) if one and other else float(one == other)
 
 
 def _drcd_characters(text: str) -> list[str]:
@@ -151,7 +152,7 @@ def _drcd_characters(text: str) -> list[str]:
 
 
 def _drcd_f1(answer: str, reference: str) -> float:
-    return _bag_f1(_drcd_characters(answer), _drcd_characters(reference))
+    return bag_f1(_drcd_characters(answer), _drcd_characters(reference))
 
 
 def _without_cmrc_punctuation(text: str) -> str:

@@ -179,11 +179,13 @@ class _Planner:
         wanted = self.updates or (helpful * deserved if minutes else deserved)
         if minutes is None and (self.updates or fitting >= wanted):
             reason = GIVEN if self.updates else self.task.why_deserved(self.start)
-            return _Length(wanted, wanted, reason, None, _validations(speed, wanted * speed.update))
+            validations = affordable_validations(wanted * speed.update, speed.validation)
+            return _Length(wanted, wanted, reason, None, validations)
         seconds = self._for_training(speed, minutes)
         self._tell_short(seconds, speed, minutes)
         reason = GIVEN if self.updates else _why(deserved, helpful, fitting, minutes)
-        return _Length(wanted, min(wanted, fitting), reason, seconds / 60, _validations(speed, seconds))
+        validations = affordable_validations(seconds, speed.validation)
+        return _Length(wanted, min(wanted, fitting), reason, seconds / 60, validations)
 
     def _tell_short(self, training: float, speed: Speed, minutes: float | None) -> None:
         """Where training and tests do not fit into the time, how long it will take instead."""
@@ -252,15 +254,11 @@ def _afterwards(speed: Speed) -> float:
 
 def _fitting(speed: Speed, seconds: float) -> int:
     """How many updates fit, with the validations between them."""
-    validations = _validations(speed, seconds)
+    validations = affordable_validations(seconds, speed.validation)
     updates = int((seconds - validations * speed.validation) / speed.update)
     if updates < validations * FEWEST_BETWEEN:
         updates = max(1, int(seconds / (speed.update + speed.validation / FEWEST_BETWEEN)))
     return updates // 10 * 10 if updates > 100 else updates
-
-
-def _validations(speed: Speed, seconds: float) -> int:
-    return affordable_validations(seconds, speed.validation)
 
 
 def _why(deserved: int, helpful: int, fitting: int, minutes: float | None) -> str:

@@ -20,7 +20,7 @@ from transduce.data.encoding import open_examples, open_pairs_store, pairs_store
 from transduce.data.filters import NO_LIMITS, Dropped, FilterConfig
 from transduce.data.hold_out import TEST, TRAIN, VALIDATION, Split, digest, part_of
 from transduce.data.input_file import InputFile
-from transduce.data.pairs.copied import COPIED, alike, copied
+from transduce.data.pairs.copied import COPIED, copied
 from transduce.data.pairs.known_columns import Known, read_pair_inputs
 from transduce.data.pairs.pair_data import PairData, held_out_names
 from transduce.data.pairs.pair_files import PairFiles
@@ -149,6 +149,7 @@ class Translation(TextTask):
     def _is_nearer_itself(self, sources: Sequence[Any], targets: Sequence[Any]) -> bool:
         """Whether training sources are more like their own targets than the target of the nearest other source is."""
         from transduce.inference.nearest_examples import NearestTexts
+        from transduce.metrics.span import bag_f1
 
         asked = range(0, len(sources), max(2, len(sources) // ASKED))
         own = [self._untagged(self.source.decode(sources[each].tolist())) for each in asked]
@@ -159,7 +160,11 @@ class Translation(TextTask):
         nearest = NearestTexts.of([sources[each] for each in others], self.source.size)
         found = nearest.nearest([sources[each] for each in asked])
         answers = [self.target.decode(targets[others[each]].tolist()) for each in found]
-        return sum(map(alike, own, wanted)) > sum(map(alike, answers, wanted))
+
+        def likeness(texts: Sequence[str]) -> float:
+            return sum(bag_f1(text.split(), target.split()) for text, target in zip(texts, wanted, strict=True))
+
+        return likeness(own) > likeness(answers)
 
     def _untagged(self, text: str) -> str:
         return text[len(leading_tags(self.source, text)) :]

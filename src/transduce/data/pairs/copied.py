@@ -1,6 +1,5 @@
 """How much of the targets stands in their sources already: in a summary, a correction, a related language."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 COPIED = 0.2  # share from which a model does well to copy, and a source is worth something as its own translation
@@ -14,9 +13,3 @@ def copied(pairs: Iterable[tuple[str, str]]) -> float:
         words = target.split()
         found, total = found + sum(word in there for word in words), total + len(words)
     return found / max(total, 1)
-
-
-def alike(text: str, other: str) -> float:
-    """F1 of their words, between 0 and 1: twice those that both have, by all that there are."""
-    words, others = Counter(text.split()), Counter(other.split())
-    return 2 * (words & others).total() / max(1, words.total() + others.total())
