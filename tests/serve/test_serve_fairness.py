@@ -327,4 +327,5 @@ def test_at_its_timeout_a_requests_work_stops_too(tmp_path: Path) -> None:
             time.sleep(0.01)
         assert not lanes[0].inside
         assert time.process_time() - used < 5  # of the processor; all of the text takes some 18
-        assert running.post("/translate", q="ba", source="de", target="en").status_code == 200
+        again = (running.post("/v1/predict", texts=["ba"], method="greedy").status_code for _ in range(60))
+        assert 200 in again  # a busy machine may need more than half a second for the first ones

@@ -65,5 +65,7 @@ def test_an_imported_model_translates_without_torch(path: Path) -> None:
 def test_t5_is_declined_by_name(tmp_path: Path) -> None:
     foreign_models.t5(tmp_path)
     save_model_file(tmp_path / "converted.safetensors", read_foreign(tmp_path, Languages(), "x").file)
-    with pytest.raises(InputError, match=r"model\.positions = 't5': without torch there are none, sinusoidal, .*"):
+    with pytest.raises(
+        InputError, match=r"model\.positions = 't5': without torch, it must be one of none, sinusoidal, .*"
+    ):
         load(tmp_path / "converted.safetensors")

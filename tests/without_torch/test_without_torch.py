@@ -199,7 +199,7 @@ def test_neither_torch_nor_pydantic_is_needed(path: Path) -> None:
         ({"model": {**SIZES, "norm_kind": "rms"}}, "model.norm_kind = 'rms': not available without torch"),
         (
             {"model": {**SIZES, "positions": "alibi"}},
-            "model.positions = 'alibi': without torch there are none, sinusoidal",
+            "model.positions = 'alibi': without torch, it must be one of none, sinusoidal",
         ),
         ({"model": {**SIZES, "key_value_heads": 1}}, "model.key_value_heads = 1"),
         ({"model": {**SIZES, "query_key_norm": True}}, "model.query_key_norm = True"),

@@ -323,8 +323,8 @@ def _pointer(facts: Facts) -> list[Decision]:
         return []
     reason = "a summary has names and rare words of its source, which a pointer copies"
     if not facts.compresses:
-        share = f"{facts.copied:.0%} of the words of targets stand in their sources"
-        reason = f"{share}, and a pointer copies them; without it, other programs could run the model"
+        share = f"{facts.copied:.0%} of the target words occur in their sources"
+        reason = f"{share}, and a pointer copies them; model.pointer=false if it is to be exported"
     return [Decision("model.pointer", True, reason)]
 
 

@@ -68,7 +68,7 @@ class TranslationConfig(Config):
     as their reference, for verse. bleu-notes, rouge1-notes and rouge2-notes are the formulas of textbooks."""
     baseline: bool = True
     """At the end, also test a baseline that answers with the target of the nearest training source, or with the source
-    as it is where that is nearer."""
+    itself where that is closer to the training targets."""
 
 
 class Translation(TextTask):

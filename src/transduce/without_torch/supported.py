@@ -171,7 +171,8 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
         if model.get(name, known) != known:
             yield f"model.{name} = {model[name]!r}: not available without torch. {WHOLE}"
     if model.get("positions") not in POSITIONS:
-        yield f"model.positions = {model.get('positions')!r}: without torch there are {', '.join(POSITIONS)}. {WHOLE}"
+        known = ", ".join(POSITIONS)
+        yield f"model.positions = {model.get('positions')!r}: without torch, it must be one of {known}. {WHOLE}"
 
 
 def _wrong(model: Mapping[str, Any]) -> Iterator[str]:
