@@ -20,6 +20,7 @@ STACK = "d_model = 16\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nfeed_f
 RNN = "d_model = 16\nhidden = 16\n"
 MODELS = {
     "transformer": STACK,
+    "transformer of shared layers": f"{STACK}shared_layers = true\n".replace("layers = 1", "layers = 2"),
     "linear_transformer": STACK,
     "ssru_transformer": STACK,
     "non_autoregressive": STACK,

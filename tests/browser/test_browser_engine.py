@@ -42,6 +42,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "norm of embeddings": {"embedding_norm": True},
     "stretched": {"positions": "rotary", "rotary_base": 50.0, "rotary_scaling": LLAMA3},
     **{f"pattern {name}": {"pattern": name, "stride": 2} for name in ("local", "strided", "fixed")},
+    "shared layers": {"shared_layers": True},
     "begins with zeros": {"zero_start": True},
     "a bias a word": {"output_bias": True},
     "unscaled": {"scale_embeddings": False},

@@ -31,6 +31,7 @@ GOES: list[dict[str, Any]] = [
     {"positions": "rotary", "activation": "swiglu", "key_value_heads": 1},
     {"key_value_heads": 2, "heads": 4, "positions": "rotary", "tied": "all"},
     {"positions": "t5"},
+    {"shared_layers": True, "encoder_layers": 3},
     {"positions": "t5", "score": "dot", "norm": "post"},
 ]
 """Every value of every setting, in pairs with others."""

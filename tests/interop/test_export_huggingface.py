@@ -25,6 +25,7 @@ GOES: list[dict[str, Any]] = [
         {"positions": "learned", "tied": "all"},
         {"positions": "none", "tied": "output"},
         {"activation": "gelu", "key_value_heads": 1},
+        {"shared_layers": True},
     )
 ]
 

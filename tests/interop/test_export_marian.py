@@ -46,6 +46,7 @@ GOES: dict[str, dict[str, Any]] = {
     "ssru, gelu": {**SSRU, "activation": "gelu", "encoder_layers": 3, "decoder_layers": 1},
     "ssru, output tied": {**SSRU, "tied": "output", "norm_epsilon": 1e-6},
     "ssru, no positions": {**SSRU, "positions": "none", "decoder_positions": False},
+    "ssru, shared layers": {**SSRU, "shared_layers": True, "decoder_layers": 2},
     "attention": ATTENTION,
     "attention, swish, all tied": {**ATTENTION, "activation": "swish", "tied": "all"},
     "attention, gelu, input tied": {**ATTENTION, "activation": "gelu", "tied": "input"},

@@ -101,7 +101,9 @@ LLAMA = {**GROUPED, "norm_kind": "rms", "positions": "rotary", "activation": "sw
 TABLES = [{"norm": "pre"}, {"norm": "post"}, {"positions": "rotary"}, STRETCHED, {"activation": "gelu"}, GROUPED, LLAMA]
 
 
-@pytest.mark.parametrize("table", [*TABLES, {"activation": "swiglu"}, {"norm": "post", "norm_kind": "rms"}], ids=str)
+@pytest.mark.parametrize(
+    "table", [*TABLES, {"shared_layers": True}, {"activation": "swiglu"}, {"norm": "post", "norm_kind": "rms"}], ids=str
+)
 @torch.inference_mode()
 def test_steps_of_a_beam_equal_the_pass_over_each_hypothesis(table: dict[str, Any]) -> None:
     model, source = model_of(**table), source_of()

@@ -38,6 +38,7 @@ from transduce.layers.stack import (
     StackConfig,
     attention_of,
     feed_forward_of,
+    repeated,
     residual_of,
     shared_sources,
 )
@@ -159,7 +160,9 @@ class SsruStack(nn.Module):
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         self.zero_start, self.first_position = zero_start, first_position
         self.dropout = Dropout(config.dropout)
-        blocks = [_block(config) for _ in range(layers)]
+        distinct = 1 if config.shared_layers else layers
+        blocks = [_block(config) for _ in range(distinct)]
+        blocks += repeated(blocks[0], layers - distinct)
         self.blocks: Iterable[SsruBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         make = partial(make_norm, config.norm_kind, config.d_model, only_multiplied=True, epsilon=config.norm_epsilon)
         self.norm = make() if config.norm == "pre" else NoNorm()

@@ -4,8 +4,9 @@ Shapes: B batch, T positions, S source positions, D model width, G heads of keys
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from functools import partial
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ from transduce.layers.residual import NormPlacement, Residual
 State = tuple[KeyValue, ...] | tuple[DecoderCache, ...]
 Sources = tuple[KeyValue, ...] | tuple[EncoderCache, ...]
 
+Layer = TypeVar("Layer", bound=nn.Module)
 ADDED = ("none", *ENCODINGS, "learned")  # positions that are added to the embeddings; all others are relative
 
 
@@ -113,6 +115,8 @@ class StackConfig(Config):
     """Of rotary: kind = "linear" or "llama3" and a factor, which stretch the frequencies for longer texts."""
     query_key_norm: bool = False
     """RMS norm of each head's queries and keys, before positions turn them (Henry et al. 2020; Qwen3)."""
+    shared_layers: bool = False
+    """All layers of a stack have the same weights (Universal Transformer, Dehghani et al. 2019)."""
     max_length: int = Field(default=1024, ge=1)
     """Maximum length of a sequence with learned positions."""
     first_position: int = Field(default=0, ge=0, le=1024)
@@ -231,7 +235,9 @@ class Stack(nn.Module):
         make = partial(make_norm, config.norm_kind, config.d_model, epsilon=config.norm_epsilon)
         self.embedding_norm = make() if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
-        blocks = [_block(config, relative, cross, side) for relative in _relative_positions(config, layers, causal)]
+        distinct = 1 if config.shared_layers else layers
+        blocks = [_block(config, relative, cross, side) for relative in _relative_positions(config, distinct, causal)]
+        blocks += repeated(blocks[0], layers - distinct)
         self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         # With pre-norm the residual stream is not normalized at the end, so one more norm follows.
@@ -355,6 +361,12 @@ def shared_sources(
     tree = BeamTree.founded(len(allowed_B11S), allowed_B11S.device)
     laid_out = (KeyValue(source.key.contiguous(), source.value.contiguous()) for source in sources)
     return tuple(EncoderCache(source, allowed_B11S, tree) for source in laid_out)
+
+
+def repeated(block: Layer, times: int) -> list[Layer]:
+    """More blocks with the weights of `block`: modules of their own, whose attention is captured one by one."""
+    weights = {id(weight): weight for weight in block.parameters()}
+    return [deepcopy(block, dict(weights)) for _ in range(times)]
 
 
 def attention_of(config: StackConfig, role: Role, side: Side, positions: Relative | None = None) -> MultiHeadAttention:

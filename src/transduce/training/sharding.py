@@ -35,6 +35,11 @@ def check_shardable(config: TrainingConfig, model: nn.Module) -> None:
             f'training.parallel = "fsdp" is for models that predict the next token; {type(model).__name__} does not: '
             'use "ddp".'
         )
+    first = [id(next(block.parameters())) for block in model.modules() if isinstance(block, Block)]
+    if len({*first}) < len(first):
+        problems.append(
+            'model.shared_layers: training.parallel = "fsdp" splits each block\'s weights by themselves: use "ddp".'
+        )
     if config.optimizer == "muon":
         problems.append(
             'training.optimizer = "muon" needs whole matrices, which no process has with training.parallel = "fsdp": '

@@ -36,6 +36,7 @@ PARTS = {
     "rotary_base": BASE,
     "rotary_scaling": None,
     "query_key_norm": False,
+    "shared_layers": False,
     "encoder_positions": None,
     "encoder_max_length": None,
 }

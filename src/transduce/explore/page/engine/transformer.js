@@ -22,7 +22,8 @@
       this.parts = E.partsOf(weights, name);
       this.epsilon = settings.norm_epsilon ?? EPSILON;
       const shared = this.parts.blocks[0].self_attention.positions; // of T5: the first block holds them for all
-      this.blocks = Array.from({ length: layers }, (_, layer) => this.block(this.parts.blocks[layer], layer, shared));
+      const of = (layer) => this.parts.blocks[settings.shared_layers ? 0 : layer];
+      this.blocks = Array.from({ length: layers }, (_, layer) => this.block(of(layer), layer, shared));
     }
 
     block(parts, layer, shared) {
