@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar, cast
 
+import torch
 from torch import Tensor, nn
 
 from transduce.attention import KeyValue
 from transduce.attention.capture import active_record
 from transduce.attention.positions import Learned, NoPositions, Sinusoidal, tensor2tensor
-from transduce.attention.shared_kv_cache import DecoderCache, EncoderCache
+from transduce.attention.shared_kv_cache import BeamTree, DecoderCache, EncoderCache, Groups
 from transduce.fused.spec import (
     CHANGES,
     AnyBlock,
@@ -40,6 +41,7 @@ from transduce.layers.stack import Sources, Stack, State
 
 AnyStack = Stack | SsruStack
 ADDED = (Sinusoidal, Learned, NoPositions)
+PIECE = 512  # tokens that go through the blocks at once
 
 
 class OneToken:
@@ -75,6 +77,33 @@ class OneToken:
         )
         x_ND = self.decoder.step(x_N1D[:, 0], said, read_from(sources) if sources else None)
         return x_ND[:, None], tuple(DecoderCache(store, before.grown) for store in stores)
+
+    def prefill(
+        self, x_BTD: Tensor, past: Sequence[KeyValue | DecoderCache]
+    ) -> tuple[Tensor, tuple[DecoderCache, ...]]:
+        """As many steps: the outputs of the last block (B, T, D) for the first T tokens, and the state after them.
+
+        The tokens of a piece are what the hypotheses of a step are: each sees its own past.
+        """
+        rows, length, _ = x_BTD.shape
+        stores = [branch.store.grown(0, length) for branch in cast(tuple[DecoderCache, ...], past)]
+        source_B, read_BTD = torch.arange(rows), torch.empty_like(x_BTD)
+        for begin in range(0, length, PIECE):
+            end = min(begin + PIECE, length)
+            rank_T = torch.arange(begin - end, 0)  # each token's column is among the first `end`
+            past_TC = torch.arange(end) < torch.arange(begin, end)[:, None]
+            for some_B in torch.split(source_B, max(1, PIECE // (end - begin))):
+                count = len(some_B)
+                said = decoder.Said(
+                    [store.room for store in stores],
+                    some_B.repeat_interleave(end - begin),
+                    rank_T.repeat(count),
+                    past_TC.repeat(count, 1),
+                )
+                piece_ND = self.decoder.step(x_BTD[some_B, begin:end].flatten(0, 1), said, None)
+                read_BTD[some_B, begin:end] = piece_ND.view(count, end - begin, -1)
+        tree = BeamTree(Groups(source_B, rows), torch.ones(rows, length, dtype=torch.bool), length)
+        return read_BTD, tuple(DecoderCache(store, tree) for store in stores)
 
 
 def read_from(sources: Sequence[EncoderCache]) -> NativeRead:
@@ -248,6 +277,14 @@ class FusedBlocks:
             return None
         x_B1D, state = kernel.step(stack.placed(embedded_B1D, past[0].length), past, sources)
         return stack.norm(x_B1D), state
+
+    def prefill(self, stack: Stack, embedded_BTD: Tensor, past: State) -> tuple[Tensor, State] | None:
+        """The result of `Stack.prefill`; None if the stack must go step by step."""
+        kernel = self.decoder(stack)
+        if kernel is None or not kernel.serves(embedded_BTD, past, None):
+            return None
+        x_BTD, state = kernel.prefill(stack.placed(embedded_BTD, 0), past)
+        return stack.norm(x_BTD), state
 
     def search(
         self,

@@ -53,6 +53,10 @@ class FusedStack(Protocol):
         """The result of `Stack.extend_causally` with one token; None if the stack must compute it itself."""
         ...
 
+    def prefill(self, stack: "Stack", embedded_BTD: Tensor, past: State) -> tuple[Tensor, State] | None:
+        """The outputs (B, T, D) of T first tokens, bit for bit those of `step`; None if it must go step by step."""
+        ...
+
     def search(
         self,
         stack: Any,
@@ -305,6 +309,14 @@ class Stack(nn.Module):
         elif count > 1 or self.pattern != "full":
             allowed = causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
+
+    def prefill(self, embedded_BTD: Tensor) -> tuple[Tensor, State] | None:
+        """The outputs (B, T, D) of the first T tokens of a search and the state after them, as step by step.
+
+        None if there is no kernel whose pass over all tokens gives the same bits as its steps.
+        """
+        rows = embedded_BTD.shape[0]
+        return self.fused.prefill(self, embedded_BTD, self.begin(rows)) if self.fused else None
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """Keys and values of each block's cross-attention, from the encoder's states."""

@@ -13,7 +13,7 @@ hypotheses can share tensors instead of copying them.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
@@ -111,6 +111,32 @@ class Steps(Protocol):
 
     def step(self, token: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree]:
         """token (B,) int64 -> log-probabilities (B, V) of the next token, and the state after it."""
+        ...
+
+
+class Prefix(NamedTuple):
+    """What a model says of tokens that its outputs begin with.
+
+    following_BT: the log-probability of the token that follows each, fp32. words: the size of the vocabulary.
+    state: the state after the last one.
+    """
+
+    following_BT: Tensor
+    words: int
+    state: Tree
+
+
+@runtime_checkable
+class Prefills(Protocol):
+    """Steps, and may be able to read all tokens that outputs begin with in one pass."""
+
+    def prefill(self, token: Tensor, following: Tensor) -> Prefix | None:
+        """What as many steps say, bit for bit; None if the tokens must be read step by step.
+
+        Args:
+            token: (B, T) int64, from the start token on.
+            following: (B, T) int64, the token after each.
+        """
         ...
 
 

@@ -5,6 +5,7 @@ Shapes: B batch, T positions, D model width, V vocabulary.
 
 from typing import Literal, cast
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -15,6 +16,9 @@ from transduce.data.columns import Specs
 from transduce.layers.embedding import Embedding
 from transduce.layers.log_probabilities import log_probabilities
 from transduce.layers.stack import Stack, StackConfig, State
+from transduce.models.protocols import Prefix
+
+ROWS = 64  # of logits at a time: the vocabulary may be large
 
 
 class TransformerDecoderConfig(StackConfig):
@@ -30,7 +34,7 @@ class TransformerDecoderConfig(StackConfig):
 
 
 class TransformerDecoder(nn.Module):
-    """Implements `Predicts`, `Stateful` and `Steps` (see `transduce.models.protocols`). Its memory is None."""
+    """Implements `Predicts`, `Stateful`, `Steps`, `Prefills` (see `transduce.models.protocols`). Its memory is None."""
 
     Config = TransformerDecoderConfig
 
@@ -75,3 +79,19 @@ class TransformerDecoder(nn.Module):
         """Log-probabilities (B, V) in fp32 of the token after `token_B`, and the new state."""
         hidden_BTD, state = self.decoder.extend_causally(self.embedding(token_B[:, None]), state)
         return log_probabilities(self.output.logits(hidden_BTD[:, -1])), state
+
+    def prefill(self, token: Tensor, following: Tensor) -> Prefix | None:
+        """See `transduce.models.protocols.Prefills`."""
+        words = self.embedding.weight.shape[0]
+        if int(token.max()) >= words or int(following.max()) >= words:
+            return None  # search names such a token at its step
+        if (read := self.decoder.prefill(self.embedding(token))) is None:
+            return None
+        hidden_BTD, state = read
+        pieces = zip(
+            *(torch.split(each, ROWS) for each in (hidden_BTD.flatten(0, 1), following.flatten())), strict=True
+        )
+        likely = [
+            log_probabilities(self.output.logits(hidden_ND)).gather(1, next_N[:, None]) for hidden_ND, next_N in pieces
+        ]
+        return Prefix(torch.cat(likely).view_as(following), words, state)

@@ -20,6 +20,7 @@ from transduce.search.knn import Memory, WithDatastore
 from transduce.search.language_model import WithLanguageModel
 from transduce.search.lattice import Lattice, Lattices
 from transduce.search.one_call import refuse_impossible
+from transduce.search.prefill import prefilled
 from transduce.search.request import OnStep, Request
 from transduce.search.rules import rules_of
 from transduce.search.settings import Search
@@ -109,6 +110,8 @@ def search(
     if shortlist is not None:
         shortlist = with_demands(shortlist, batch)
         batch = replace(batch, model=Shortlisted(batch.model, shortlist), shortlist=shortlist)
+    if batch.model is model:
+        batch = replace(batch, model=prefilled(batch))
     method = importlib.import_module(f"transduce.search.{settings.method}")
     found: list[list[Hypothesis]] = method.search(batch, settings)
     refuse_impossible([request.line for request in requests], found)
