@@ -16,6 +16,7 @@ from torch.nn.modules.module import (
 from torch.utils.hooks import RemovableHandle
 
 from transduce.attention import MultiHeadAttention
+from transduce.attention.cross_attention import CrossAttention
 from transduce.attention.dropout import Dropout
 from transduce.attention.normalizers import Softmax
 from transduce.attention.relative import Rotary
@@ -26,6 +27,7 @@ from transduce.kernels.native.linear import Packed
 from transduce.layers.block import Block
 from transduce.layers.feedforward import GATED, PLAIN, FeedForward
 from transduce.layers.norms import LayerNorm, RMSNorm
+from transduce.layers.pointer import Pointer
 from transduce.layers.residual import Residual
 from transduce.layers.ssru_stack import Ssru, SsruBlock
 
@@ -248,6 +250,21 @@ def is_plain_norm(norm: nn.Module, width: int) -> bool:
     """Whether it is exactly a layer norm or RMS norm over `width` features, whose parameters lie side by side."""
     plain = is_exactly(norm, LayerNorm, weight=(width,), bias=(width,)) or is_exactly(norm, RMSNorm, weight=(width,))
     return plain and norm.normalized_shape == (width,) and all(each.is_contiguous() for each in norm.parameters())
+
+
+def is_plain_pointer(pointer: Pointer) -> bool:
+    """Whether it is exactly a pointer, between a decoder and an encoder of one width."""
+    width, reader = pointer.query.in_features, pointer.reader
+    return (
+        is_exactly(pointer, Pointer, "query reader generate")
+        and _is_plain_linear(pointer.query, width, width)
+        and is_exactly(reader, CrossAttention, "query key value score weigh")
+        and reader.heads == 1
+        and is_exactly(reader.score, ScaledDot)
+        and is_exactly(reader.weigh, Softmax)
+        and is_exactly(pointer.generate, nn.Linear, weight=(1, 2 * width), bias=(1,))
+        and pointer.generate.weight.is_contiguous()
+    )
 
 
 def _is_plain_linear(linear: Linear, inputs: int, outputs: int) -> bool:

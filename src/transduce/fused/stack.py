@@ -25,17 +25,19 @@ from transduce.fused.spec import (
     in_kernel,
     is_exactly,
     is_plain_norm,
+    is_plain_pointer,
     norm_of,
     plain_blocks,
 )
 from transduce.kernels.matmul import PacksOwnWeight, Product, predicts
 from transduce.kernels.native import beam, decoder
-from transduce.kernels.native.beam import Writer
-from transduce.kernels.native.decoder import NativeRead
+from transduce.kernels.native.beam import NativePointer, Writer
+from transduce.kernels.native.decoder import NativeCopies, NativeRead
 from transduce.kernels.native.linear import Packed
 from transduce.layers.embedding import Embedding
 from transduce.layers.fused_search import BeamRequest, Found, Mean
 from transduce.layers.norms import LayerNorm, NoNorm, RMSNorm
+from transduce.layers.pointer import Copies, Copying, Pointer
 from transduce.layers.ssru_stack import SsruStack
 from transduce.layers.stack import Sources, Stack, State
 
@@ -106,11 +108,12 @@ class OneToken:
         return read_BTD, tuple(DecoderCache(store, tree) for store in stores)
 
 
-def read_from(sources: Sequence[EncoderCache]) -> NativeRead:
-    """The shared sources in the form that the kernel takes."""
+def read_from(sources: Sequence[EncoderCache], copies: Copies | None = None) -> NativeRead:
+    """The shared sources in the form that the kernel takes; copies: what a pointer may copy of them."""
     first = sources[0]
     real_BS = first.allowed_B11S[:, 0, 0]
-    return NativeRead([shared.source for shared in sources], first.tree.groups.source_N, real_BS)
+    copied = NativeCopies(copies.read.key[:, 0], copies.ids, copies.place) if copies else None
+    return NativeRead([shared.source for shared in sources], first.tree.groups.source_N, real_BS, copied)
 
 
 def in_one_call(blocks: Sequence[nn.Module], around: nn.Module) -> OneToken | None:
@@ -136,6 +139,11 @@ class FusedBeamSearch:
         """The number of decoders."""
         return len(self.decoders)
 
+    @property
+    def takes_lists(self) -> bool:
+        """Whether a request may have `words`."""
+        return self.members == 1 and self.decoders[0][0].pointer is None
+
     def joined(self, others: Sequence[Self], mean: Mean) -> Self:
         """An ensemble of these decoders and the others."""
         return replace(self, decoders=sum((other.decoders for other in others), self.decoders), mean=mean)
@@ -152,25 +160,27 @@ def search_of(
     sources: Sources,
     longest: int,
     zero_start: bool,
+    copying: Copying | None,
 ) -> FusedBeamSearch | None:
     """A search for outputs of up to `longest` tokens; None if a part is unsupported, not packed, hooked or captured.
 
     kernel: the fused step of the decoder's blocks.
     embedding, output: the embeddings of tokens and of the output layer.
     zero_start: whether outputs begin with a vector of zeros.
+    copying: a pointer, and what it may copy; None = there is none.
     """
     if not kernel.reads(embedding.weight, sources):
         return None
-    embedding_norm = decoder.embedding_norm
-    named = embedding, output, decoder.positions, decoder.norm, embedding_norm
+    embedding_norm, pointer = decoder.embedding_norm, copying.pointer if copying else None
+    named = embedding, output, decoder.positions, decoder.norm, embedding_norm, *(pointer.modules() if pointer else ())
     if any(hooks_of(part for part in named if part is not None)):
         return None
-    around = (CHANGES.count, decoder, embedding, output)
+    around = (CHANGES.count, decoder, embedding, output, pointer)
     if kernel.stands_in != around:
-        if not _are_plain(decoder, embedding, output):
+        if not _are_plain(decoder, embedding, output) or not (pointer is None or is_plain_pointer(pointer)):
             return None
         kernel.stands_in = around
-    if not isinstance(output.up_to_date(), Packed):
+    if not isinstance(output.up_to_date(), Packed) or (pointer and not isinstance(pointer.query.up_to_date(), Packed)):
         return None
     position_TD = _first_positions(decoder, longest, embedding.weight)
     if position_TD is None:
@@ -179,8 +189,18 @@ def search_of(
     turn_TE = blocks.turns(longest) if blocks.turns else None
     norm, first = norm_of(decoder.norm), None if embedding_norm is None else norm_of(embedding_norm)
     scaled = embedding.scaled
-    writer = Writer(embedding.weight, position_TD, turn_TE, blocks, norm, packed, first, scaled, zero_start)
-    return FusedBeamSearch(((writer, read_from(cast(tuple[EncoderCache, ...], sources))),))
+    writer = Writer(
+        embedding.weight, position_TD, turn_TE, blocks, norm, packed, first, scaled, zero_start, _in_kernel(pointer)
+    )
+    read = read_from(cast(tuple[EncoderCache, ...], sources), copying.copies if copying else None)
+    return FusedBeamSearch(((writer, read),))
+
+
+def _in_kernel(pointer: Pointer | None) -> NativePointer | None:
+    if pointer is None:
+        return None
+    generate = pointer.generate
+    return NativePointer(cast(Packed, pointer.query.packed), generate.weight[0], generate.bias)
 
 
 def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bool:
@@ -294,10 +314,13 @@ class FusedBlocks:
         sources: Sources,
         longest: int,
         zero_start: bool = False,
+        copying: Copying | None = None,
     ) -> FusedBeamSearch | None:
         """A search for outputs of up to `longest` tokens in one call; None if it must go step by step."""
         kernel = self.decoder(stack)
-        return None if kernel is None else search_of(kernel, stack, embedding, output, sources, longest, zero_start)
+        if kernel is None:
+            return None
+        return search_of(kernel, stack, embedding, output, sources, longest, zero_start, copying)
 
     def decoder(self, stack: AnyStack, searching: bool = False) -> OneToken | None:
         """All blocks in one call, if they are packed and plain, and each token attends to all earlier ones; else None.

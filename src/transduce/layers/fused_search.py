@@ -56,6 +56,11 @@ class FusedSearch(Protocol):
         """The number of decoders."""
         ...
 
+    @property
+    def takes_lists(self) -> bool:
+        """Whether a request may have `words`: there is one decoder, and nothing is copied."""
+        ...
+
     def joined(self, others: Sequence[Self], mean: Mean) -> Self:
         """An ensemble of these decoders and the others."""
         ...
@@ -63,6 +68,6 @@ class FusedSearch(Protocol):
     def search(self, request: BeamRequest) -> tuple[list[list[Found]], float]:
         """The hypotheses of each sentence; and 0, or an invalid log-probability that a model returned.
 
-        A request with `words` works with one decoder only.
+        A request with `words` needs `takes_lists`.
         """
         ...

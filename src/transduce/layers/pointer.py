@@ -42,6 +42,13 @@ class Copies(NamedTuple):
     first: Tensor
 
 
+class Copying(NamedTuple):
+    """A pointer with the sources that it may copy from."""
+
+    pointer: "Pointer"
+    copies: Copies
+
+
 def with_copies(logits_BTV: Tensor, generate_BT1: Tensor, alpha_BTS: Tensor, copies: Copies) -> Tensor:
     """log p (B, T, V) of the mixture (equation 9), in fp32, or in fp64 for fp64 logits. It is finite if the logits are.
 

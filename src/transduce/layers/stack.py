@@ -30,6 +30,7 @@ from transduce.layers.embedding import Embedding
 from transduce.layers.feedforward import Activation, FeedForward
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.norms import EPSILON, NoNorm, NormKind, make_norm
+from transduce.layers.pointer import Copying
 from transduce.layers.residual import NormPlacement, Residual
 
 # For each block, keys and values (B, G, T, E) of the positions so far or of a source, or a cache shared by hypotheses.
@@ -65,12 +66,14 @@ class FusedStack(Protocol):
         sources: Sources,
         longest: int,
         zero_start: bool = False,
+        copying: Copying | None = None,
     ) -> FusedSearch | None:
         """A search for outputs of up to `longest` tokens in one call; None if search must go step by step.
 
         stack: a `Stack` or a `transduce.layers.ssru_stack.SsruStack`.
         embedding, output: the embeddings of the tokens and of the output layer.
         zero_start: whether outputs begin with a vector of zeros.
+        copying: a pointer, and what it may copy; None = there is none.
         """
         ...
 

@@ -16,12 +16,12 @@ from transduce.layers.ctc import JointCtcConfig, make_ctc_output
 from transduce.layers.embedding import Embedding, Tied, begin_with_zeros
 from transduce.layers.fused_search import FusedSearch
 from transduce.layers.log_probabilities import log_probabilities
-from transduce.layers.pointer import Copies, Pointer
+from transduce.layers.pointer import Copies, Copying, Pointer
 from transduce.layers.stack import Sources, Stack, StackConfig, State, positions_there_are
 from transduce.layers.subsampling import embedded, make_front_ends, refuse_pointer
 
 PLAIN = {"target_embedding", "source_embedding", "output", "encoder", "decoder"}  # the parts that fused search supports
-UNUSED = {"ctc_output"}  # the part that decoding does not use
+OPTIONAL = {"pointer", "ctc_output"}  # that it supports, too; of CTC decoding uses nothing
 
 
 class TransformerConfig(StackConfig, JointCtcConfig):
@@ -150,12 +150,13 @@ class Transformer(nn.Module):
 
     def fused_search(self, memory: TransformerMemory, longest: int) -> FusedSearch | None:
         parts = {name for name, part in self._modules.items() if part is not None}
-        plain = parts - UNUSED == PLAIN and not (self._parameters or self._buffers)
+        plain = parts - OPTIONAL == PLAIN and not (self._parameters or self._buffers)
         fused = self.decoder.fused
         if not plain or fused is None:
             return None
         embeddings = self.target_embedding, self.output
-        return fused.search(self.decoder, *embeddings, memory.sources, longest, self.zero_start)
+        copying = Copying(self.pointer, memory.copies) if self.pointer and memory.copies else None
+        return fused.search(self.decoder, *embeddings, memory.sources, longest, self.zero_start, copying)
 
     def _remember(self, source: Padded, encoded: Padded) -> tuple[tuple[KeyValue, ...], Tensor, Copies | None]:
         copies = self.pointer.remember(source.values, encoded.values, encoded.mask()) if self.pointer else None

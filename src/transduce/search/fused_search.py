@@ -62,4 +62,4 @@ def _handed_over(model: object, memory: Tree, longest: int, with_shortlist: bool
     if not isinstance(model, HasFusedSearch) or not stands_in(model, "fused_search", "step"):
         return None
     writers = model.fused_search(memory, longest)
-    return None if writers is None or (with_shortlist and writers.members > 1) else writers
+    return None if writers is None or (with_shortlist and not writers.takes_lists) else writers

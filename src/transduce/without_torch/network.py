@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from transduce.core.errors import InputError
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import empty, zeros
-from transduce.kernels.native.beam import Writer
-from transduce.kernels.native.decoder import FEED_FORWARDS, GATES, Blocks, Heads, NativeBlock, NativeRead, Norm
+from transduce.kernels.native.beam import NativePointer, Writer
+from transduce.kernels.native.decoder import (
+    FEED_FORWARDS,
+    GATES,
+    Blocks,
+    Heads,
+    NativeBlock,
+    NativeCopies,
+    NativeRead,
+    Norm,
+)
 from transduce.kernels.native.linear import Packed
 from transduce.kernels.sinusoids import sinusoids, tensor2tensor, too_few, turns
 from transduce.without_torch.supported import Sizes, output_of
@@ -53,6 +62,7 @@ class Network:
             side: self._norm(f"{side}.embedding_norm") if sizes.norms_embeddings(side) else None
             for side in ("encoder", "decoder")
         }
+        self._pointer = self._copying() if sizes.pointer else None
         self._tables = {side: zeros((0, sizes.width)) for side in ("encoder", "decoder")}
 
     def read(self, sources: Sequence[Sequence[int]]) -> NativeRead:
@@ -65,7 +75,8 @@ class Network:
         real_BS = np.arange(length_B.max()) < length_B[:, None]
         encoded_ND = self._encode(np.concatenate([np.asarray(ids, np.int64) for ids in sources]), length_B, real_BS)
         pairs = [self._keys_values(product(encoded_ND), real_BS) for product in self._sources]
-        return NativeRead(pairs, np.arange(len(sources)), real_BS)
+        copies = _copies(sources, encoded_ND, real_BS) if self._pointer else None
+        return NativeRead(pairs, np.arange(len(sources)), real_BS, copies)
 
     def writer(self, longest: int) -> Writer:
         """What writes outputs of up to `longest` tokens. Learned positions that are missing are NaN."""
@@ -84,6 +95,7 @@ class Network:
             self._embedding_norms["decoder"],
             sizes.scaled,
             sizes.zero_start,
+            self._pointer,
         )
 
     def check_length(self, length: int) -> None:
@@ -160,11 +172,28 @@ class Network:
             outer=self._product(f"{forward}.outer"),
         )
 
+    def _copying(self) -> NativePointer:
+        weights = self._weights
+        generate_1D, bias_1 = weights.pop("pointer.generate.weight"), weights.pop("pointer.generate.bias")
+        return NativePointer(self._product("pointer.query"), generate_1D[0], bias_1)
+
     def _product(self, name: str) -> Packed:
         return Packed(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias", None), self._int8)
 
     def _norm(self, name: str) -> Norm:
         return Norm(self._weights.pop(f"{name}.weight"), self._weights.pop(f"{name}.bias"))
+
+
+def _copies(sources: Sequence[Sequence[int]], encoded_ND: Floats, real_BS: NDArray[np.bool_]) -> NativeCopies:
+    """What a pointer may copy: states, ids, and the first position of each id."""
+    state_BSD, id_BS = zeros((*real_BS.shape, encoded_ND.shape[1])), np.zeros(real_BS.shape, np.int64)
+    state_BSD[real_BS] = encoded_ND
+    place_BS = np.zeros(real_BS.shape, np.int64)
+    for ids, id_S, place_S in zip(sources, id_BS, place_BS, strict=True):
+        first: dict[int, int] = {}
+        id_S[: len(ids)] = ids
+        place_S[: len(ids)] = [first.setdefault(each, place) for place, each in enumerate(ids)]
+    return NativeCopies(state_BSD, id_BS, place_BS)
 
 
 class Turns:

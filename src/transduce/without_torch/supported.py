@@ -30,7 +30,6 @@ PARTS = {
     "normalizer": "softmax",
     "norm_kind": "layer",
     "pattern": "full",
-    "pointer": False,
     "ctc_weight": 0,
     "head_width": None,
     "rotary_base": BASE,
@@ -41,7 +40,7 @@ PARTS = {
     "encoder_max_length": None,
 }
 """Settings of a model, with the one value that is supported here."""
-SWITCHES = ("embedding_norm", "scale_embeddings", "output_bias", "zero_start", "decoder_positions")
+SWITCHES = ("embedding_norm", "scale_embeddings", "output_bias", "zero_start", "decoder_positions", "pointer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +75,7 @@ class Sizes:
     scaled: bool
     biased: bool
     zero_start: bool
+    pointer: bool
 
     def positions_of(self, side: str) -> str:
         """Those of the encoder or the decoder."""
@@ -116,6 +116,7 @@ def sizes_of(config: Mapping[str, Any], columns: ColumnTables) -> Sizes:
         scaled=model.get("scale_embeddings", True),
         biased=model.get("output_bias", False),
         zero_start=model.get("zero_start", False),
+        pointer=model.get("pointer", False),
     )
 
 
@@ -214,6 +215,8 @@ def check_shapes(sizes: Sizes, vocabularies: tuple[int, int], weights: Mapping[s
         InputError: some are missing, of another shape or not in fp32, or there are others; the sizes are too large.
     """
     layers = sizes.encoder_layers + sizes.decoder_layers
+    if sizes.pointer and vocabularies[0] != vocabularies[1]:
+        raise InputError("the model file's config: model.pointer needs one vocabulary for source and target.")
     if layers > len(weights):
         raise InputError(f"the model file's config: {layers} layers, but the file has {len(weights)} weights.")
     apart = "source_embedding.weight" in weights
@@ -233,6 +236,9 @@ def _shapes(sizes: Sizes, vocabularies: tuple[int, int], separate: bool) -> Iter
         yield "output.weight", (target, width)
     if sizes.biased:
         yield f"{output_of(sizes)}.bias", (target,)
+    if sizes.pointer:
+        yield from _weight_and_bias("pointer.query", (width, width))
+        yield from _weight_and_bias("pointer.generate", (1, 2 * width))
     for side, layers in (("encoder", sizes.encoder_layers), ("decoder", sizes.decoder_layers)):
         if sizes.positions_of(side) == "learned":
             yield f"{side}.positions.weight_TD", (sizes.max_length, width)

@@ -65,6 +65,7 @@ NAMES = {
 }
 """What `transduce.inference.options.OF_OUTPUTS` is, for messages."""
 LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
+LISTS_WITH_POINTER = f"search.shortlist: a pointer with shortlists goes step by step. {WHOLE}"
 
 
 @dataclass(frozen=True)
@@ -288,6 +289,8 @@ class Translator:
             return
         if len(self.members) > 1:
             raise InputError(LISTS_OF_SEVERAL)
+        if self.members[0].network.sizes.pointer:
+            raise InputError(LISTS_WITH_POINTER)
         check_candidates(settings.shortlist, self.lexicon)
 
 
@@ -391,7 +394,9 @@ def _loaded(
     ) -> None:
         sizes = sizes_of(config, columns)
         if search is not None:
-            PlainSearch.asked(section_of(config, "search"), search)
+            asked = PlainSearch.asked(section_of(config, "search"), search)
+            if sizes.pointer and asked.shortlist is not None:
+                raise InputError(LISTS_WITH_POINTER)
         source, target = framed(columns, read_tokenizers(texts))
         check_shapes(sizes, (source.tokenizer.size, target.tokenizer.size), weights)
         _check_machine(int8)  # last: it loads OpenMP's library, which a process that goes on with torch does not need

@@ -200,8 +200,9 @@ class Beam {
         for (Index first = 0; first < rows; first += TOGETHER) {
             const Index some = std::min(TOGETHER, rows - first);
             for (std::size_t m = 0; m < members_.size(); ++m) {
-                const Writer& writer = members_[m].writer;
-                linear(writer.output, hidden_MND[m].data() + first * writer.width, logits.data() + m * block, some);
+                const Member& member = members_[m];
+                member.logits(hidden_MND[m].data() + first * member.writer.width, live_.sentence.data() + first, some,
+                              logits.data() + m * block);
             }
 #pragma omp parallel for schedule(static)
             for (Index n = 0; n < some; ++n) {

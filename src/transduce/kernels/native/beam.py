@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,23 @@ from numpy.typing import NDArray
 from transduce.kernels.native import kernel
 from transduce.kernels.native.arrays import Array, contiguous
 from transduce.kernels.native.call import Struct
-from transduce.kernels.native.decoder import Blocks, NativeRead, Norm, places
-from transduce.kernels.native.layout import MEANS, STOPPINGS
+from transduce.kernels.native.decoder import NO_COPIES, Blocks, NativeRead, Norm, places
+from transduce.kernels.native.layout import MEANS, STOPPINGS, words
 from transduce.kernels.native.linear import Packed
+
+
+class NativePointer(NamedTuple):
+    """The weights of a pointer (`pointer.h`): of its queries, and of what decides between copying and generating.
+
+    generate: (2 D,). generate_bias: (1,).
+    """
+
+    query: Packed
+    generate: Array
+    generate_bias: Array
+
+
+NO_POINTER = (None,) * words("Pointer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,7 @@ class Writer:
     position_TD: added to the first positions. turn_TE: what turns queries and keys of the first positions; None =
         nothing.
     embedding_norm: of the sum of vector and position; None = none is. norm: behind the last block; None = none is.
+    pointer: what copies words of the source, which then come with what is read; None = nothing does.
     """
 
     embedding_VD: Array | None
@@ -40,6 +55,7 @@ class Writer:
     embedding_norm: Norm | None = None
     scaled: bool = True
     zero_start: bool = False
+    pointer: NativePointer | None = None
 
 
 class NativeRequest(Protocol):
@@ -119,7 +135,8 @@ def _wanted(request: NativeRequest, barred: "array[int]", longest: int) -> tuple
 def _reader(writer: Writer, read: NativeRead) -> tuple[Any, ...]:
     """`Reader` of `member.h`."""
     reads, real_BS = Struct(*(place for pair in read.blocks for place in places(*pair))), contiguous(read.real_BS)
-    return Struct(*_fields(writer)), writer.decoder.weights, reads, real_BS, real_BS.shape[1]
+    copies = map(contiguous, read.copies) if read.copies else NO_COPIES
+    return Struct(*_fields(writer)), writer.decoder.weights, reads, real_BS, real_BS.shape[1], *copies
 
 
 def _found(
@@ -153,4 +170,6 @@ def _fields(writer: Writer) -> tuple[Any, ...]:
     tables = writer.embedding_VD, writer.position_TD, writer.turn_TE, *norms
     sizes = writer.output.inputs, *decoder.heads, decoder.hidden
     kind = int(decoder.pre), decoder.activation, decoder.count, int(writer.scaled), int(writer.zero_start)
-    return *tables, *writer.output.struct.fields, *sizes, *kind
+    pointer = writer.pointer
+    copying = (*pointer.query.struct.fields, *map(contiguous, pointer[1:])) if pointer else NO_POINTER
+    return *tables, *writer.output.struct.fields, *sizes, *kind, *copying

@@ -21,6 +21,7 @@ FEED_FORWARDS = {name: name for name in ACTIVATIONS if name not in ("identity", 
 """The kernel's activation of each feed-forward layer."""
 NO_WEIGHT = (None,) * words("Weight")
 NO_PLACES = (None,) * words("Places")
+NO_COPIES = (None,) * words("Copies")
 
 
 class Norm(NamedTuple):
@@ -76,16 +77,30 @@ class Said(NamedTuple):
     past_NC: Array
 
 
+class NativeCopies(NamedTuple):
+    """What may be copied of each source (`pointer.h`).
+
+    state_BSD: the encoder's states, fp32. id_BS: int64, the ids, all of them in the target's vocabulary. place_BS:
+        int64, for each position the first one that has the same id.
+    """
+
+    state_BSD: Array
+    id_BS: Array
+    place_BS: Array
+
+
 class NativeRead(NamedTuple):
     """What the hypotheses read.
 
     blocks: of each block the keys and values (B, G, S, E) of the sources.
     source_N: int64, which of them each hypothesis reads. real_BS: bool, which of their positions are real.
+    copies: what a pointer may copy; None = there is no pointer.
     """
 
     blocks: Sequence[tuple[Array, Array]]
     source_N: Array
     real_BS: Array
+    copies: NativeCopies | None = None
 
 
 class Blocks:
@@ -128,7 +143,7 @@ class Blocks:
             ),
             x_ND,
             *map(contiguous, said[1:]),
-            *(map(contiguous, read[1:]) if read else (None, None)),
+            *((contiguous(read.source_N), contiguous(read.real_BS)) if read else (None, None)),
             self.turns(columns + 1) if self.turns else None,
             *(read.real_BS.shape if read else (0, 0)),
             *x_ND.shape,

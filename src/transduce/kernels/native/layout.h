@@ -14,6 +14,7 @@
 #include "member.h"
 #include "norm.h"
 #include "numbers.h"
+#include "pointer.h"
 #include "prefixes.h"
 #include "shortlist.h"
 #include "top.h"
@@ -67,15 +68,18 @@ inline std::vector<Layout> layouts() {
          {FIELD(Places, key), FIELD(Places, value), FIELD(Places, key_source), FIELD(Places, key_head),
           FIELD(Places, key_place), FIELD(Places, value_source), FIELD(Places, value_head),
           FIELD(Places, value_place)}},
+        {"Pointer", sizeof(Pointer),
+         {FIELD(Pointer, query), FIELD(Pointer, generate), FIELD(Pointer, generate_bias)}},
+        {"Copies", sizeof(Copies), {FIELD(Copies, state_BSD), FIELD(Copies, id_BS), FIELD(Copies, place_BS)}},
         {"BlockMemory", sizeof(BlockMemory), {FIELD(BlockMemory, said), FIELD(BlockMemory, read)}},
         {"Writer", sizeof(Writer),
          {FIELD(Writer, embedding_VD), FIELD(Writer, position_TD), FIELD(Writer, turn_TE),
           FIELD(Writer, embedding_norm), FIELD(Writer, norm), FIELD(Writer, output), FIELD(Writer, width),
           FIELD(Writer, heads), FIELD(Writer, hidden), FIELD(Writer, pre), FIELD(Writer, activation),
-          FIELD(Writer, blocks), FIELD(Writer, scaled), FIELD(Writer, zero_start)}},
+          FIELD(Writer, blocks), FIELD(Writer, scaled), FIELD(Writer, zero_start), FIELD(Writer, pointer)}},
         {"Reader", sizeof(Reader),
          {FIELD(Reader, writer), FIELD(Reader, weights), FIELD(Reader, read), FIELD(Reader, real_BS),
-          FIELD(Reader, positions)}},
+          FIELD(Reader, positions), FIELD(Reader, copies)}},
         {"NgramModel", sizeof(NgramModel),
          {FIELD(NgramModel, key), FIELD(NgramModel, first), FIELD(NgramModel, share), FIELD(NgramModel, rest),
           FIELD(NgramModel, root), FIELD(NgramModel, weight), FIELD(NgramModel, levels), FIELD(NgramModel, vocabulary),

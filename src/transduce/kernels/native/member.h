@@ -12,6 +12,7 @@
 #include "decoder.h"
 #include "linear.h"
 #include "numbers.h"
+#include "pointer.h"
 
 namespace transduce {
 
@@ -25,6 +26,7 @@ struct Writer {
     Heads heads;
     Index hidden, pre, activation, blocks;
     Index scaled, zero_start;  // whether embeddings are multiplied by sqrt(D); whether the first is 0
+    Pointer pointer;
 };
 
 // One of the models, as `transduce.kernels.native.beam` writes it: what it writes with, and what it reads.
@@ -34,6 +36,7 @@ struct Reader {
     const Places* read;
     const std::uint8_t* real_BS;
     Index positions;
+    Copies copies;  // null without a pointer
 };
 
 // Keys and values (B, G, room, E) of what was said, for each block that attends to it.
@@ -74,7 +77,7 @@ class Store {
 struct Member {
     Member(const Reader& reader, double epsilon, Index sources, Index room)
         : writer(*reader.writer), weights(reader.weights), real(looks(reader.real_BS, sources, reader.positions, 0)),
-          epsilon(epsilon), recurrent(reader.weights[0].forget.panels != nullptr),
+          copies(reader.copies), positions(reader.positions), epsilon(epsilon), recurrent(reader.weights[0].forget.panels != nullptr),
           store(sources, room, writer, recurrent ? 0 : writer.blocks), memory(writer.blocks) {
         for (Index block = 0; block < writer.blocks; ++block) memory[block].read = reader.read[block];
         if (recurrent) cells.assign(writer.blocks, std::vector<float>(sources * writer.width));
@@ -111,9 +114,27 @@ struct Member {
         return normed;
     }
 
+    // Logits of rows (N, V), from what stands behind the last block; with a pointer, log-probabilities.
+    void logits(const float* hidden_ND, const Index* source_N, Index rows, float* logits_NV) const {
+        const Index width = writer.width, columns = writer.output.outputs;
+        linear(writer.output, hidden_ND, logits_NV, rows);
+        if (!writer.pointer.query.panels) return;
+        std::vector<float> query_ND(rows * width);
+        linear(writer.pointer.query, hidden_ND, query_ND.data(), rows);
+#pragma omp parallel for schedule(static)
+        for (Index n = 0; n < rows; ++n) {
+            const Index source = source_N[n];
+            with_copies(writer.pointer, copies, source, positions, real.place.data() + source * real.room,
+                        real.count[source], query_ND.data() + n * width, hidden_ND + n * width, width,
+                        logits_NV + n * columns, columns);
+        }
+    }
+
     const Writer& writer;
     const BlockWeights* weights;
     Looks real;
+    Copies copies;
+    Index positions;
     double epsilon;
     bool recurrent;
     Store store;
