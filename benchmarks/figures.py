@@ -4,7 +4,8 @@
     python benchmarks/figures.py cora-1 --run runs/again    # where the training goes; it can be resumed there
 
 The recipe lies beside the record, benchmarks/results/recipes/NAME.toml, with all that it inherits and the seed. A score
-agrees if it lies in the record's interval; one without an interval, if it is within 1 %. Exit code 1 if one does not.
+agrees if it lies in the record's interval, or within 1 % where there is none, or if its two decimals are the same. Exit
+code 1 if one does not.
 """
 
 import argparse
@@ -53,8 +54,9 @@ def compared(recorded: Iterable[Score], found: Iterable[Score]) -> Iterable[list
     for each in recorded:
         if (value := now.get(_key(each))) is not None:
             least, most = over_examples(each)
-            agrees = "yes" if least <= value <= most else "no"
-            yield [each["test"], each["name"], each["search"], f"{each['value']:.2f}", f"{value:.2f}", agrees]
+            before, after = f"{each['value']:.2f}", f"{value:.2f}"
+            agrees = "yes" if least <= value <= most or before == after else "no"
+            yield [each["test"], each["name"], each["search"], before, after, agrees]
 
 
 def _key(score: Score) -> tuple[str, ...]:
