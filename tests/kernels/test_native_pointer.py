@@ -123,12 +123,16 @@ def test_other_pointers_and_shortlists_go_step_by_step() -> None:
         assert model.pointer is not None
         model.pointer.generate = Mine(48, 1)
 
+    def replaced(model: Transformer) -> None:
+        assert model.pointer is not None
+        model.pointer.query = nn.Identity()  # type: ignore[assignment]
+
     def hooked(model: Transformer) -> None:
         assert model.pointer is not None
         model.pointer.reader.register_forward_hook(lambda *given: None)
 
     offers = offered(lambda model: None)
-    assert [offered(other), offered(hooked)] == [False, False]
+    assert [offered(other), offered(replaced), offered(hooked)] == [False, False, False]
     if not offers:
         pytest.skip("no kernels")
 

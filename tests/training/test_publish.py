@@ -215,6 +215,11 @@ def test_scores_made_again_are_compared_with_those_on_record() -> None:
     score = {"test": "t", "name": "accuracy", "search": "", "signature": "s", "value": 80.0, "interval": [78.0, 82.0]}
     other = {**score, "name": "perplexity", "value": 100.0, "interval": None}
     tiny = {**other, "name": "cost", "value": 1e-5}
-    again = [{**score, "value": 81.9}, {**other, "value": 101.5}, {**score, "name": "macro-F1"}, {**tiny, "value": 2e-5}]
+    again = [
+        {**score, "value": 81.9},
+        {**other, "value": 101.5},
+        {**score, "name": "macro-F1"},
+        {**tiny, "value": 2e-5},
+    ]
     rows = list(loaded("benchmarks/figures.py").compared([score, other, tiny], again))
     assert [row[-1] for row in rows] == ["yes", "no", "yes"]

@@ -252,12 +252,13 @@ def is_plain_norm(norm: nn.Module, width: int) -> bool:
     return plain and norm.normalized_shape == (width,) and all(each.is_contiguous() for each in norm.parameters())
 
 
-def is_plain_pointer(pointer: Pointer) -> bool:
-    """Whether it is exactly a pointer, between a decoder and an encoder of one width."""
-    width, reader = pointer.query.in_features, pointer.reader
+def is_plain_pointer(pointer: Pointer, width: int) -> bool:
+    """Whether it is exactly a pointer, between a decoder and an encoder of this width."""
+    if not is_exactly(pointer, Pointer, "query reader generate") or type(pointer.query) is not Linear:
+        return False
+    reader = pointer.reader
     return (
-        is_exactly(pointer, Pointer, "query reader generate")
-        and _is_plain_linear(pointer.query, width, width)
+        _is_plain_linear(pointer.query, width, width)
         and is_exactly(reader, CrossAttention, "query key value score weigh")
         and reader.heads == 1
         and is_exactly(reader.score, ScaledDot)

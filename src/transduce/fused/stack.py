@@ -177,7 +177,8 @@ def search_of(
         return None
     around = (CHANGES.count, decoder, embedding, output, pointer)
     if kernel.stands_in != around:
-        if not _are_plain(decoder, embedding, output) or not (pointer is None or is_plain_pointer(pointer)):
+        width = embedding.weight.shape[1]
+        if not _are_plain(decoder, embedding, output) or (pointer and not is_plain_pointer(pointer, width)):
             return None
         kernel.stands_in = around
     if not isinstance(output.up_to_date(), Packed) or (pointer and not isinstance(pointer.query.up_to_date(), Packed)):
