@@ -18,6 +18,7 @@ BASELINE_OF = {  # recipes whose records hold no baseline -> the recipe that tra
 }
 OPTIMUM = "Bayes optimum"  # a bound, which no model can be above
 ERROR_RATES = ("CER", "WER", "PER")
+LOWER = (*ERROR_RATES, "error", "error, mean of 20", "perplexity", "wrong bits a sequence")  # is better
 
 
 def remarks(recipe: str, records: Sequence[Record]) -> Iterable[str]:
@@ -65,14 +66,14 @@ def _key(score: Score) -> tuple[str, Metric]:
 
 
 def _beside_baseline(scores: Sequence[Score], baseline: tuple[str, Score], trained_by: str) -> Iterable[str]:
-    """A higher score is better in each metric that baselines are scored by."""
+    """Whether the scores are worse than the baseline's, or cannot be told from it."""
     if not scores:
         return
     name, (system, other) = scores[0]["name"], baseline
     mean, value = fmean(score["value"] for score in scores), other["value"]
     reached = f"{name} is {mean:.2f}" + (f", the mean of {len(scores)} seeds" if len(scores) > 1 else "")
     whose = f"the baseline of [{trained_by}](#{trained_by}) ({system})" if trained_by else f"the {system}"
-    if mean < value:
-        yield f"**Below its baseline:** {reached}; {whose}, trained on the same files, has {value:.2f}."
+    if (mean > value) if name in LOWER else (mean < value):
+        yield f"**Worse than its baseline:** {reached}; {whose}, trained on the same files, has {value:.2f}."
     elif all(score["interval"][0] <= value <= score["interval"][1] for score in scores):
         yield f"**Not distinguishable from its baseline:** {reached}; {whose} has {value:.2f}, inside the interval."

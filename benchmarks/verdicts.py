@@ -8,12 +8,11 @@ from typing import Any
 
 from intervals import over_examples, over_seeds
 from markdown_table import markdown_table
-from remarks import ERROR_RATES, OPTIMUM, baseline_scores
+from remarks import LOWER, OPTIMUM, baseline_scores
 
 Record = Mapping[str, Any]
 Score = Mapping[str, Any]
 PUBLISHED = Path(__file__).with_name("published.toml")
-LOWER = (*ERROR_RATES, "error", "error, mean of 20", "perplexity", "wrong bits a sequence")
 HEAD = """
 ## In short
 

@@ -108,11 +108,13 @@ def test_scores_that_show_nothing_are_said_to() -> None:
 
     remarks = loaded("benchmarks/remarks.py")
     assert said(79.0) == (
-        "**Below its baseline:** accuracy is 79.00; the bag of n-grams, trained on the same files, has 80.00."
+        "**Worse than its baseline:** accuracy is 79.00; the bag of n-grams, trained on the same files, has 80.00."
     )
     level = "**Not distinguishable from its baseline:** accuracy is 81.00; the bag of n-grams has 80.00, inside the "
     assert said(81.0) == f"{level}interval."
-    assert said(79.0, 79.5).startswith("**Below its baseline:** accuracy is 79.25, the mean of 2 seeds; ")
+    assert said(79.0, 79.5).startswith("**Worse than its baseline:** accuracy is 79.25, the mean of 2 seeds; ")
+    assert said(83.0, name="CER").startswith("**Worse than its baseline:** CER is 83.00; ")
+    assert said(77.0, name="CER") == said(77.0, name="wrong bits a sequence") == ""
     assert said(81.0, 82.5) == said(82.5) == said(79.0, baseline=None) == ""
     nothing = "**This training has learnt nothing.** CER on held_out is 100, which is the score of empty outputs."
     assert said(100.0, baseline=None, name="CER").startswith(nothing)
