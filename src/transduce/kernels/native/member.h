@@ -77,7 +77,8 @@ class Store {
 struct Member {
     Member(const Reader& reader, double epsilon, Index sources, Index room)
         : writer(*reader.writer), weights(reader.weights), real(looks(reader.real_BS, sources, reader.positions, 0)),
-          copies(reader.copies), positions(reader.positions), epsilon(epsilon), recurrent(reader.weights[0].forget.panels != nullptr),
+          copies(reader.copies), positions(reader.positions), epsilon(epsilon),
+          recurrent(reader.weights[0].forget.panels != nullptr),
           store(sources, room, writer, recurrent ? 0 : writer.blocks), memory(writer.blocks) {
         for (Index block = 0; block < writer.blocks; ++block) memory[block].read = reader.read[block];
         if (recurrent) cells.assign(writer.blocks, std::vector<float>(sources * writer.width));
