@@ -14,6 +14,7 @@ from transduce.data.columns import Specs
 from transduce.fused.pack import pack_all
 from transduce.fused.stack import FusedBeamSearch, FusedBlocks
 from transduce.kernels.matmul import can_pack
+from transduce.layers.embedding import Embedding
 from transduce.models.transformer import Transformer, TransformerConfig
 from transduce.pipeline.pipeline import EnsemblePipeline, Pipeline
 
@@ -107,13 +108,14 @@ def test_in_8_bits_its_query_is_too(calls: list[FusedBeamSearch]) -> None:
 
 @torch.inference_mode()
 def test_other_pointers_and_shortlists_go_step_by_step() -> None:
-    def offered(change: Any) -> bool:
+    def offered(change: Any, ids: torch.Tensor | None = None) -> bool:
         torch.manual_seed(1)
         config = TransformerConfig.model_validate({**SIZES, "pointer": True})
         model = Transformer(config, Specs.of_tokens(31, 31)).eval()
         pack_all(model)
         change(model)
-        memory, _ = model.start(Padded(torch.randint(4, 31, (2, 5)), torch.tensor([5, 3])), 2)
+        source_BS = torch.randint(4, 31, (2, 5)) if ids is None else ids
+        memory, _ = model.start(Padded(source_BS, torch.tensor([5, 3])), 2)
         return model.fused_search(memory, 9) is not None
 
     class Mine(nn.Linear):
@@ -131,6 +133,16 @@ def test_other_pointers_and_shortlists_go_step_by_step() -> None:
         assert model.pointer is not None
         model.pointer.reader.register_forward_hook(lambda *given: None)
 
+    def wider(model: Transformer) -> None:
+        model.source_embedding = Embedding(40, 24, scaled=True)
+
+    def double(model: Transformer) -> None:
+        assert model.pointer is not None
+        model.pointer.generate.double()
+
+    far_BS = torch.full((2, 5), 35)
+    assert [offered(wider, far_BS), offered(double)] == [False, False]
+    assert not offered(lambda model: None, torch.randint(4, 31, (2, 5), dtype=torch.int32))
     offers = offered(lambda model: None)
     assert [offered(other), offered(replaced), offered(hooked)] == [False, False, False]
     if not offers:

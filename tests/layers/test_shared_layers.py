@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from random_models import model_file, sentences, translator
@@ -88,6 +89,13 @@ def test_more_layers_than_a_file_has_weights_are_refused() -> None:
     content.config["model"]["encoder_layers"] = 10**6
     with pytest.raises(InputError, match="encoder_layers = 1000000, but the file has"):
         Pipeline(content)
+    deep = translator(model={**model, "tied": "none", "shared_layers": True, "encoder_layers": 70})
+    assert len(deep.model.encoder.blocks) == 70 > len(model_file(deep).weights)
+
+
+def test_statistics_of_batches_cannot_be_shared() -> None:
+    with pytest.raises(ValidationError, match="a batch norm has statistics of its own in each layer"):
+        StackConfig.model_validate({**SIZES, "shared_layers": True, "norm_kind": "batch"})
 
 
 def test_shards_of_single_blocks_are_refused() -> None:

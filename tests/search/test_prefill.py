@@ -9,6 +9,7 @@ from transduce.core.errors import InputError
 from transduce.data.columns import Specs
 from transduce.fused import stack as fused_stack
 from transduce.fused.pack import pack_all
+from transduce.layers.embedding import Embedding
 from transduce.models.transformer_decoder import TransformerDecoder, TransformerDecoderConfig
 from transduce.search.dispatch import search
 from transduce.search.request import Request
@@ -96,6 +97,10 @@ def test_it_says_what_the_whole_pass_says() -> None:
 def test_a_model_that_is_changed_or_looked_into_goes_step_by_step(passes: list[tuple[int, ...]]) -> None:
     from transduce.attention import capture
 
+    class Primed(TransformerDecoder):
+        def start(self, source: Any, rows: int) -> Any:
+            return super().start(source, rows)
+
     class Mine(TransformerDecoder):
         def step(self, token_B: torch.Tensor, memory: None, state: Any) -> Any:
             return super().step(token_B, memory, state)
@@ -107,5 +112,16 @@ def test_a_model_that_is_changed_or_looked_into_goes_step_by_step(passes: list[t
     model.__class__ = Mine
     found_by(model, SEARCHES[0], PROMPTS)
     assert passes == []
+    hooked, unpacked, patched = model_of(), model_of(), model_of()
+    calls: list[int] = []
+    hooked.decoder.norm.register_forward_hook(lambda *given: calls.append(1))
+    unpacked.output = Embedding(WORDS, 24)
+    patched.decoder.extend_causally = patched.decoder.extend_causally
+    primed = model_of()
+    primed.__class__ = Primed
+    for each in (hooked, unpacked, patched, primed):
+        found_by(each, SEARCHES[0], PROMPTS)
+    assert passes == []
+    assert len(calls) > 14
     with pytest.raises(InputError, match="prefix token 31 is outside"):
         found_by(model_of(), SEARCHES[0], [[3, 31, 4]])

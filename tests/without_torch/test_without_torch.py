@@ -17,6 +17,7 @@ from random_models import model_file, sentences, translator
 from transduce.core.errors import InputError
 from transduce.core.model_file import load_model_file, save_model_file
 from transduce.data.tokenizers.text_ids import SPECIAL
+from transduce.data.tokenizers.tokenizer import TokenizerConfig, train_tokenizer
 from transduce.kernels.native import multiplies_int8
 from transduce.pipeline.pipeline import Pipeline
 from transduce.without_torch.translator import load
@@ -261,6 +262,26 @@ def test_what_needs_torch_or_is_wrong_is_refused(tmp_path: Path, options: dict[s
     assert model.predict("ba", must=(), prefix="", lattice=False, on_step=None) == model.predict("ba")
     with pytest.raises(InputError, match=said):
         model.predict(["ba"], **options)
+
+
+def test_a_pointer_needs_one_vocabulary_and_a_transformer(tmp_path: Path) -> None:
+    """As torch does, which cannot copy words by the ids of another vocabulary, and whose SSRU has no pointer."""
+    file = model_file(translator(model={**SIZES, "tied": "none", "pointer": True}))
+    backwards = [" ".join(word[::-1] for word in line.split()) for line in sentences(200, seed=9)]
+    other = train_tokenizer(TokenizerConfig(kind="whitespace", vocabulary=90, min_frequency=1), backwards)
+    apart = replace(file, tokenizers={"source": other.to_json(), "target": file.tokenizers["joint"]})
+    save_model_file(tmp_path / "apart.safetensors", apart)
+    recurrent = model_file(translator(model={**SIZES, "kind": "ssru_transformer"}))
+    recurrent.config["model"]["pointer"] = True
+    save_model_file(tmp_path / "recurrent.safetensors", recurrent)
+    for name, said, with_torch in (
+        ("apart", "needs one vocabulary", "both sides need one vocabulary"),
+        ("recurrent", "model.pointer = True: not available without torch", "unknown key model.pointer"),
+    ):
+        with pytest.raises(InputError, match=said):
+            load(tmp_path / f"{name}.safetensors")
+        with pytest.raises(InputError, match=with_torch):
+            transduce.load(tmp_path / f"{name}.safetensors", device="cpu")
 
 
 def test_a_model_without_a_table_has_no_shortlists(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def search_of(
         if not _are_plain(decoder, embedding, output) or (pointer and not is_plain_pointer(pointer, width)):
             return None
         kernel.stands_in = around
-    if not isinstance(output.up_to_date(), Packed) or (pointer and not isinstance(pointer.query.up_to_date(), Packed)):
+    if not isinstance(output.up_to_date(), Packed) or (copying and not _can_copy(copying, len(output.weight))):
         return None
     position_TD = _first_positions(decoder, longest, embedding.weight)
     if position_TD is None:
@@ -195,6 +195,20 @@ def search_of(
     )
     read = read_from(cast(tuple[EncoderCache, ...], sources), copying.copies if copying else None)
     return FusedBeamSearch(((writer, read),))
+
+
+def _can_copy(copying: Copying, words: int) -> bool:
+    """Whether the kernel can read the pointer's numbers as they are, and all ids are of the vocabulary."""
+    pointer, ids_BS = copying.pointer, copying.copies.ids
+    floats = pointer.generate.weight, pointer.generate.bias, copying.copies.read.key
+    return (
+        isinstance(pointer.query.up_to_date(), Packed)
+        and all(each.dtype is torch.float32 and each.device.type == "cpu" for each in floats)
+        and ids_BS.dtype is torch.int64
+        and ids_BS.numel() > 0
+        and int(ids_BS.min()) >= 0
+        and int(ids_BS.max()) < words
+    )
 
 
 def _in_kernel(pointer: Pointer | None) -> NativePointer | None:
@@ -299,12 +313,18 @@ class FusedBlocks:
         x_B1D, state = kernel.step(stack.placed(embedded_B1D, past[0].length), past, sources)
         return stack.norm(x_B1D), state
 
-    def prefill(self, stack: Stack, embedded_BTD: Tensor, past: State) -> tuple[Tensor, State] | None:
-        """The result of `Stack.prefill`; None if the stack must go step by step."""
-        kernel = self.decoder(stack)
-        if kernel is None or not kernel.serves(embedded_BTD, past, None):
+    def prefill(
+        self, stack: Stack, token_BT: Tensor, embedding: Embedding, output: Embedding
+    ) -> tuple[Tensor, State] | None:
+        """The result of `Stack.prefill`; None if it must go step by step."""
+        kernel, past = self.decoder(stack), stack.begin(len(token_BT))
+        if kernel is None or not kernel.serves(embedding.weight, past, None) or "extend_causally" in vars(stack):
             return None
-        x_BTD, state = kernel.prefill(stack.placed(embedded_BTD, 0), past)
+        named = embedding, output, stack.positions, stack.norm, stack.embedding_norm
+        hooked = any(hooks_of(part for part in named if part is not None))
+        if hooked or not _are_plain(stack, embedding, output) or not isinstance(output.up_to_date(), Packed):
+            return None
+        x_BTD, state = kernel.prefill(stack.placed(embedding(token_BT), 0), past)
         return stack.norm(x_BTD), state
 
     def search(

@@ -54,8 +54,10 @@ class FusedStack(Protocol):
         """The result of `Stack.extend_causally` with one token; None if the stack must compute it itself."""
         ...
 
-    def prefill(self, stack: "Stack", embedded_BTD: Tensor, past: State) -> tuple[Tensor, State] | None:
-        """The outputs (B, T, D) of T first tokens, bit for bit those of `step`; None if it must go step by step."""
+    def prefill(
+        self, stack: "Stack", token_BT: Tensor, embedding: Embedding, output: Embedding
+    ) -> tuple[Tensor, State] | None:
+        """The result of `Stack.prefill`; None if it must go step by step."""
         ...
 
     def search(
@@ -123,7 +125,7 @@ class StackConfig(Config):
     query_key_norm: bool = False
     """RMS norm of each head's queries and keys, before positions turn them (Henry et al. 2020; Qwen3)."""
     shared_layers: bool = False
-    """All layers of a stack have the same weights (Universal Transformer, Dehghani et al. 2019)."""
+    """All layers of a stack have the same weights (Universal Transformer, Dehghani et al. 2019). Not with batch norm."""
     max_length: int = Field(default=1024, ge=1)
     """Maximum length of a sequence with learned positions."""
     first_position: int = Field(default=0, ge=0, le=1024)
@@ -143,6 +145,14 @@ class StackConfig(Config):
             raise ValueError(f"heads ({self.heads}) must be a multiple of key_value_heads ({self.key_value_heads})")
         if self.positions == "rotary" and self.width_of_head % 2:
             raise ValueError(f"rotary positions need an even width per head, not {self.width_of_head}")
+        return self
+
+    @model_validator(mode="after")
+    def _layers_can_share(self) -> Self:
+        if self.shared_layers and self.norm_kind == "batch":
+            raise ValueError(
+                'shared_layers: a batch norm has statistics of its own in each layer; take "layer" or "rms"'
+            )
         return self
 
     @model_validator(mode="after")
@@ -313,13 +323,13 @@ class Stack(nn.Module):
             allowed = causal_mask(self.pattern, self.stride, count, offset, embedded_BTD.device)
         return self.extend(embedded_BTD, past, sources, source_allowed, allowed, real_BT)
 
-    def prefill(self, embedded_BTD: Tensor) -> tuple[Tensor, State] | None:
+    def prefill(self, token_BT: Tensor, embedding: Embedding, output: Embedding) -> tuple[Tensor, State] | None:
         """The outputs (B, T, D) of the first T tokens of a search and the state after them, as step by step.
 
-        None if there is no kernel whose pass over all tokens gives the same bits as its steps.
+        None if there is no kernel whose pass over all tokens gives the same bits as its steps, with these embeddings of
+        the tokens and of the output layer.
         """
-        rows = embedded_BTD.shape[0]
-        return self.fused.prefill(self, embedded_BTD, self.begin(rows)) if self.fused else None
+        return self.fused.prefill(self, token_BT, embedding, output) if self.fused else None
 
     def keys_values(self, encoded_BSD: Tensor) -> tuple[KeyValue, ...]:
         """Keys and values of each block's cross-attention, from the encoder's states."""

@@ -85,7 +85,7 @@ class TransformerDecoder(nn.Module):
         words = self.embedding.weight.shape[0]
         if int(token.max()) >= words or int(following.max()) >= words:
             return None  # search names such a token at its step
-        if (read := self.decoder.prefill(self.embedding(token))) is None:
+        if (read := self.decoder.prefill(token, self.embedding, self.output)) is None:
             return None
         hidden_BTD, state = read
         pieces = zip(

@@ -31,6 +31,7 @@ from transduce.recipe.recipe import Recipe, parse_recipe
 from transduce.tasks.base import Task, task_class
 
 LARGEST = 2**31  # of the settings of a model: a setting above it fits no tensor
+DEEPEST = 1000  # layers that share their weights: those of a file do not say how many there are
 
 
 class Outline:
@@ -68,10 +69,11 @@ class Outline:
 
 def _check_sizes(settings: dict[str, Any], weights: int) -> None:
     numbers = {name: value for name, value in settings.items() if type(value) is int}
+    most = max(weights, DEEPEST) if settings.get("shared_layers") else weights
     problems = [
         f"the model file's config: model.{name} = {value}, but the file has {weights} weights."
         for name, value in numbers.items()
-        if name.endswith("layers") and value > weights
+        if name.endswith("layers") and value > most
     ]
     problems += [
         f"the model file's config: model.{name} = {value} is larger than any size of a model."

@@ -45,7 +45,8 @@ class Prefilled:
 def prefilled(batch: BatchRequest) -> Any:
     """The batch's model with what all its outputs begin with, or as it is if it must read that step by step."""
     model, shared = batch.model, min(len(request.prefix) for request in batch.requests)
-    if shared < 2 or not (isinstance(model, Prefills) and stands_in(model, "prefill", "step")):
+    standing_in = isinstance(model, Prefills) and all(stands_in(model, "prefill", own) for own in ("start", "step"))
+    if shared < 2 or not standing_in:
         return model
     token_BP = torch.tensor([request.prefix[:shared] for request in batch.requests], device=batch.device)
     start_B1 = torch.full_like(token_BP[:, :1], batch.start)

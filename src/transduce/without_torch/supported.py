@@ -40,6 +40,7 @@ PARTS = {
     "encoder_max_length": None,
 }
 """Settings of a model, with the one value that is supported here."""
+TWO_VOCABULARIES = "the model file's config: model.pointer needs one vocabulary for source and target."
 SWITCHES = ("embedding_norm", "scale_embeddings", "output_bias", "zero_start", "decoder_positions", "pointer")
 
 
@@ -169,6 +170,8 @@ def _unsupported(model: Mapping[str, Any], task: Mapping[str, Any], columns: Col
         return
     heads = model.get("heads")
     parts = {**PARTS, "key_value_heads": heads}
+    if model.get("kind") == "ssru_transformer":
+        parts["pointer"] = False
     for name, known in parts.items():
         if model.get(name, known) != known:
             yield f"model.{name} = {model[name]!r}: not available without torch. {WHOLE}"
@@ -216,7 +219,7 @@ def check_shapes(sizes: Sizes, vocabularies: tuple[int, int], weights: Mapping[s
     """
     layers = sizes.encoder_layers + sizes.decoder_layers
     if sizes.pointer and vocabularies[0] != vocabularies[1]:
-        raise InputError("the model file's config: model.pointer needs one vocabulary for source and target.")
+        raise InputError(TWO_VOCABULARIES)
     if layers > len(weights):
         raise InputError(f"the model file's config: {layers} layers, but the file has {len(weights)} weights.")
     apart = "source_embedding.weight" in weights

@@ -44,6 +44,7 @@ from transduce.search.plain_settings import PlainSearch
 from transduce.search.word_lists import permit, words_of
 from transduce.without_torch.network import Network
 from transduce.without_torch.supported import (
+    TWO_VOCABULARIES,
     WHOLE,
     Sizes,
     check_shapes,
@@ -399,6 +400,9 @@ def _loaded(
                 raise InputError(LISTS_WITH_POINTER)
         source, target = framed(columns, read_tokenizers(texts))
         check_shapes(sizes, (source.tokenizer.size, target.tokenizer.size), weights)
+        apart = "source_embedding.weight" in weights and not source.tokenizer.equals(target.tokenizer)
+        if sizes.pointer and apart:
+            raise InputError(TWO_VOCABULARIES)
         _check_machine(int8)  # last: it loads OpenMP's library, which a process that goes on with torch does not need
         read.append((sizes, source, target))
 
