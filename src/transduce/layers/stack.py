@@ -125,7 +125,7 @@ class StackConfig(Config):
     query_key_norm: bool = False
     """RMS norm of each head's queries and keys, before positions turn them (Henry et al. 2020; Qwen3)."""
     shared_layers: bool = False
-    """All layers of a stack have the same weights (Universal Transformer, Dehghani et al. 2019). Not with batch norm."""
+    """All layers of a stack have the same weights (Universal Transformer, Dehghani et al. 2019); no batch norm."""
     max_length: int = Field(default=1024, ge=1)
     """Maximum length of a sequence with learned positions."""
     first_position: int = Field(default=0, ge=0, le=1024)
