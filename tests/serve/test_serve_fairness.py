@@ -317,9 +317,9 @@ def test_at_its_timeout_a_requests_work_stops_too(tmp_path: Path) -> None:
         tmp_path / "slow.safetensors",
         search={"method": "beam", "beam": 12, "min_length": 100, "max_length_offset": 110},
     )
-    with serving([path], timeout=0.5, characters=1_000_000) as running:
+    with serving([path], timeout=2.0, characters=1_000_000) as running:
         answered = running.post("/v1/predict", texts=["ba de fi go ku la. " * 10_000], split="sentences")
-        assert answered.status_code == 503 and "no answer within 0.5 s" in answered.json()["error"]
+        assert answered.status_code == 503 and "no answer within 2 s" in answered.json()["error"]
         lanes = list(running.service.batches._lanes.values())
         assert len(lanes) == 1
         begun, used = time.monotonic(), time.process_time()
@@ -328,4 +328,4 @@ def test_at_its_timeout_a_requests_work_stops_too(tmp_path: Path) -> None:
         assert not lanes[0].inside
         assert time.process_time() - used < 5  # of the processor; all of the text takes some 18
         again = (running.post("/v1/predict", texts=["ba"], method="greedy").status_code for _ in range(60))
-        assert 200 in again  # a busy machine may need more than half a second for the first ones
+        assert 200 in again  # a busy machine may need more than two seconds for the first ones
