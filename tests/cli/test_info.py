@@ -55,7 +55,7 @@ def test_tensors_are_listed_when_asked_for(saved: Path) -> None:
 
 def test_what_a_trained_model_is_fits_a_page(tiny_run: Path) -> None:
     shown = CliRunner().invoke(app, [str(tiny_run)], env={"COLUMNS": "100"}).stdout
-    assert shown.count("\n") <= 68
+    assert shown.count("\n") <= 70
     for fact in ("d_model 16", "updates 24", "kind transformer", "seed", "train.digits"):
         assert fact in shown
 
