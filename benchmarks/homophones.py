@@ -1,4 +1,4 @@
-"""How many errors are left in the HSK words for who hears every syllable and tone, and what rounding costs.
+"""Which CER is left in the HSK words if every syllable and tone is heard, and what does rounding cost?
 
     pip install pypinyin                              # the syllables of characters, in an environment of its own
     python benchmarks/homophones.py                   # of recipes/hsk-words.toml

@@ -180,7 +180,7 @@ def _restarts(record: dict[str, Any], headings: dict[Metric, str]) -> Iterable[s
         yield (
             f"Seed {record['seed']} has the lowest training loss of {len(found)} and is the one above. Mean and "
             f"standard deviation of all: {'; '.join(spreads)}."
-            + (f" The table is of commit `{earlier}`." if (earlier := record.get("restarts_commit")) else "")
+            + (f" The table was measured at commit `{earlier}`." if (earlier := record.get("restarts_commit")) else "")
         )
         rows = [
             [seed, f"{one['training_loss']:.4f}", *(f"{each[seed]:.2f}" for each in values.values())]

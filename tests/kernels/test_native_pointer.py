@@ -129,6 +129,10 @@ def test_other_pointers_and_shortlists_go_step_by_step() -> None:
         assert model.pointer is not None
         model.pointer.query = nn.Identity()  # type: ignore[assignment]
 
+    def projected(model: Transformer) -> None:
+        assert model.pointer is not None
+        model.pointer.reader.key = nn.Linear(24, 24)
+
     def hooked(model: Transformer) -> None:
         assert model.pointer is not None
         model.pointer.reader.register_forward_hook(lambda *given: None)
@@ -144,7 +148,7 @@ def test_other_pointers_and_shortlists_go_step_by_step() -> None:
     assert [offered(wider, far_BS), offered(double)] == [False, False]
     assert not offered(lambda model: None, torch.randint(4, 31, (2, 5), dtype=torch.int32))
     offers = offered(lambda model: None)
-    assert [offered(other), offered(replaced), offered(hooked)] == [False, False, False]
+    assert [offered(each) for each in (other, replaced, projected, hooked)] == [False] * 4
     if not offers:
         pytest.skip("no kernels")
 

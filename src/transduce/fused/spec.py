@@ -261,6 +261,7 @@ def is_plain_pointer(pointer: Pointer, width: int) -> bool:
         _is_plain_linear(pointer.query, width, width)
         and is_exactly(reader, CrossAttention, "query key value score weigh")
         and reader.heads == 1
+        and all(is_exactly(each, nn.Identity) for each in (reader.query, reader.key, reader.value))
         and is_exactly(reader.score, ScaledDot)
         and is_exactly(reader.weigh, Softmax)
         and is_exactly(pointer.generate, nn.Linear, weight=(1, 2 * width), bias=(1,))

@@ -83,9 +83,9 @@ class OneToken:
     def prefill(
         self, x_BTD: Tensor, past: Sequence[KeyValue | DecoderCache]
     ) -> tuple[Tensor, tuple[DecoderCache, ...]]:
-        """As many steps: the outputs of the last block (B, T, D) for the first T tokens, and the state after them.
+        """The outputs of the last block (B, T, D) for the first T tokens, and the state after them, as after T steps.
 
-        The tokens of a piece are what the hypotheses of a step are: each sees its own past.
+        The kernel takes the tokens of a piece as it takes the hypotheses of a step: each sees its own past.
         """
         rows, length, _ = x_BTD.shape
         stores = [branch.store.grown(0, length) for branch in cast(tuple[DecoderCache, ...], past)]
@@ -172,8 +172,7 @@ def search_of(
     if not kernel.reads(embedding.weight, sources):
         return None
     embedding_norm, pointer = decoder.embedding_norm, copying.pointer if copying else None
-    named = embedding, output, decoder.positions, decoder.norm, embedding_norm, *(pointer.modules() if pointer else ())
-    if any(hooks_of(part for part in named if part is not None)):
+    if _is_hooked(decoder, embedding, output, *(pointer.modules() if pointer else ())):
         return None
     around = (CHANGES.count, decoder, embedding, output, pointer)
     if kernel.stands_in != around:
@@ -216,6 +215,12 @@ def _in_kernel(pointer: Pointer | None) -> NativePointer | None:
         return None
     generate = pointer.generate
     return NativePointer(cast(Packed, pointer.query.packed), generate.weight[0], generate.bias)
+
+
+def _is_hooked(decoder: AnyStack, *parts: nn.Module) -> bool:
+    """Whether there is a hook on one of these parts, or on those of the decoder around its blocks."""
+    around = decoder.positions, decoder.norm, decoder.embedding_norm, *parts
+    return any(hooks_of(part for part in around if part is not None))
 
 
 def _are_plain(decoder: AnyStack, embedding: Embedding, output: Embedding) -> bool:
@@ -320,9 +325,9 @@ class FusedBlocks:
         kernel, past = self.decoder(stack), stack.begin(len(token_BT))
         if kernel is None or not kernel.serves(embedding.weight, past, None) or "extend_causally" in vars(stack):
             return None
-        named = embedding, output, stack.positions, stack.norm, stack.embedding_norm
-        hooked = any(hooks_of(part for part in named if part is not None))
-        if hooked or not _are_plain(stack, embedding, output) or not isinstance(output.up_to_date(), Packed):
+        if _is_hooked(stack, embedding, output) or not _are_plain(stack, embedding, output):
+            return None
+        if not isinstance(output.up_to_date(), Packed):
             return None
         x_BTD, state = kernel.prefill(stack.placed(embedding(token_BT), 0), past)
         return stack.norm(x_BTD), state

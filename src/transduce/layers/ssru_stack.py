@@ -160,10 +160,8 @@ class SsruStack(nn.Module):
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         self.zero_start, self.first_position = zero_start, first_position
         self.dropout = Dropout(config.dropout)
-        distinct = 1 if config.shared_layers else layers
-        blocks = [_block(config) for _ in range(distinct)]
-        blocks += repeated(blocks[0], layers - distinct)
-        self.blocks: Iterable[SsruBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        blocks = [_block(config) for _ in range(config.distinct(layers))]
+        self.blocks: Iterable[SsruBlock] = nn.ModuleList(repeated(blocks, layers))  # type: ignore[assignment]
         make = partial(make_norm, config.norm_kind, config.d_model, only_multiplied=True, epsilon=config.norm_epsilon)
         self.norm = make() if config.norm == "pre" else NoNorm()
 

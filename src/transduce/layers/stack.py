@@ -151,7 +151,7 @@ class StackConfig(Config):
     def _layers_can_share(self) -> Self:
         if self.shared_layers and self.norm_kind == "batch":
             raise ValueError(
-                'shared_layers: a batch norm has statistics of its own in each layer; take "layer" or "rms"'
+                'shared_layers needs norm_kind = "layer" or "rms": a batch norm has statistics of its own in each layer'
             )
         return self
 
@@ -171,6 +171,10 @@ class StackConfig(Config):
     def reads(self, key: str) -> bool:
         """Whether the model reads this key; rules are for those that it reads."""
         return True
+
+    def distinct(self, layers: int) -> int:
+        """How many of so many layers have weights of their own."""
+        return 1 if self.shared_layers else layers
 
     @property
     def width_of_head(self) -> int:
@@ -252,10 +256,9 @@ class Stack(nn.Module):
         make = partial(make_norm, config.norm_kind, config.d_model, epsilon=config.norm_epsilon)
         self.embedding_norm = make() if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
-        distinct = 1 if config.shared_layers else layers
-        blocks = [_block(config, relative, cross, side) for relative in _relative_positions(config, distinct, causal)]
-        blocks += repeated(blocks[0], layers - distinct)
-        self.blocks: Iterable[Block] = nn.ModuleList(blocks)  # type: ignore[assignment]
+        relatives = _relative_positions(config, config.distinct(layers), causal)
+        blocks = [_block(config, relative, cross, side) for relative in relatives]
+        self.blocks: Iterable[Block] = nn.ModuleList(repeated(blocks, layers))  # type: ignore[assignment]
         self.fused: FusedStack | None = None  # `transduce.fused.pack` attaches one
         # With pre-norm the residual stream is not normalized at the end, so one more norm follows.
         self.norm = make(only_multiplied=True) if config.norm == "pre" else NoNorm()
@@ -388,10 +391,13 @@ def shared_sources(
     return tuple(EncoderCache(source, allowed_B11S, tree) for source in laid_out)
 
 
-def repeated(block: Layer, times: int) -> list[Layer]:
-    """More blocks with the weights of `block`: modules of their own, whose attention is captured one by one."""
-    weights = {id(weight): weight for weight in block.parameters()}
-    return [deepcopy(block, dict(weights)) for _ in range(times)]
+def repeated(blocks: Sequence[Layer], layers: int) -> list[Layer]:
+    """`blocks` and, up to so many layers, more with the weights of the first.
+
+    They are modules of their own, so that the attention of each layer is captured by itself.
+    """
+    weights = {id(weight): weight for weight in blocks[0].parameters()}
+    return [*blocks, *(deepcopy(blocks[0], dict(weights)) for _ in range(layers - len(blocks)))]
 
 
 def attention_of(config: StackConfig, role: Role, side: Side, positions: Relative | None = None) -> MultiHeadAttention:

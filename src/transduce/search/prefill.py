@@ -43,7 +43,7 @@ class Prefilled:
 
 
 def prefilled(batch: BatchRequest) -> Any:
-    """The batch's model with what all its outputs begin with, or as it is if it must read that step by step."""
+    """The batch's model, which has read in one pass what all outputs begin with; itself if it must go step by step."""
     model, shared = batch.model, min(len(request.prefix) for request in batch.requests)
     standing_in = isinstance(model, Prefills) and all(stands_in(model, "prefill", own) for own in ("start", "step"))
     if shared < 2 or not standing_in:

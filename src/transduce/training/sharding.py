@@ -38,7 +38,7 @@ def check_shardable(config: TrainingConfig, model: nn.Module) -> None:
     first = [id(next(block.parameters())) for block in model.modules() if isinstance(block, Block)]
     if len({*first}) < len(first):
         problems.append(
-            'model.shared_layers: training.parallel = "fsdp" splits each block\'s weights by themselves: use "ddp".'
+            'model.shared_layers: not with training.parallel = "fsdp", which splits each block by itself: use "ddp".'
         )
     if config.optimizer == "muon":
         problems.append(

@@ -40,7 +40,6 @@ PARTS = {
     "encoder_max_length": None,
 }
 """Settings of a model, with the one value that is supported here."""
-TWO_VOCABULARIES = "the model file's config: model.pointer needs one vocabulary for source and target."
 SWITCHES = ("embedding_norm", "scale_embeddings", "output_bias", "zero_start", "decoder_positions", "pointer")
 
 
@@ -218,8 +217,6 @@ def check_shapes(sizes: Sizes, vocabularies: tuple[int, int], weights: Mapping[s
         InputError: some are missing, of another shape or not in fp32, or there are others; the sizes are too large.
     """
     layers = sizes.encoder_layers + sizes.decoder_layers
-    if sizes.pointer and vocabularies[0] != vocabularies[1]:
-        raise InputError(TWO_VOCABULARIES)
     if layers > len(weights):
         raise InputError(f"the model file's config: {layers} layers, but the file has {len(weights)} weights.")
     apart = "source_embedding.weight" in weights

@@ -44,7 +44,6 @@ from transduce.search.plain_settings import PlainSearch
 from transduce.search.word_lists import permit, words_of
 from transduce.without_torch.network import Network
 from transduce.without_torch.supported import (
-    TWO_VOCABULARIES,
     WHOLE,
     Sizes,
     check_shapes,
@@ -66,6 +65,7 @@ NAMES = {
 }
 """What `transduce.inference.options.OF_OUTPUTS` is, for messages."""
 LISTS_OF_SEVERAL = f"search.shortlist: an ensemble with shortlists goes step by step. {WHOLE}"
+TWO_VOCABULARIES = "the model file's config: model.pointer needs one vocabulary for source and target."
 LISTS_WITH_POINTER = f"search.shortlist: a pointer with shortlists goes step by step. {WHOLE}"
 
 

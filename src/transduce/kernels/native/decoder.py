@@ -67,7 +67,7 @@ class Said(NamedTuple):
 
     blocks: of each block the keys and values (B, G, room, E) of all columns; this token's are written behind the C.
     source_N, rank_N: int64, which source each hypothesis belongs to, and which of the new columns becomes its own.
-        Below 0 it is one of the C columns, counted from their end: so several tokens of a text come in one call.
+        Below 0 it is one of the C columns, counted from their end, so that one call can take several tokens of a text.
     past_NC: bool, which columns are its past.
     """
 
